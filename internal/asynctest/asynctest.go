@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package asynctest has what the tests of rooms share whose goroutines run outside a synctest bubble, because they wait
-// for sockets or for the system.
+// Package asynctest has the common helpers of tests with goroutines outside a synctest bubble, because these wait for
+// sockets or for the system.
 package asynctest
 
 import (
@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Eventually waits until done returns true, which it calls every millisecond. After two minutes the test fails, so that
-// a slow machine does not make it; what says what should have become true.
+// Eventually waits until done returns true, and calls it every millisecond. The test fails after two minutes only, so a
+// slow machine does not make it fail; what names the awaited fact.
 func Eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	Within(t, 2*time.Minute, what, done)
@@ -34,7 +34,7 @@ func Within(t testing.TB, limit time.Duration, what string, done func() bool) {
 	}
 }
 
-// Buffer is a buffer that is read while others write to it, such as a log.
+// Buffer is a buffer, for example for a log, to be read while others write to it.
 type Buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -46,7 +46,7 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return b.b.Write(p)
 }
 
-// String returns what has been written so far.
+// String returns the content so far.
 func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -9,14 +9,14 @@ import (
 	"sync"
 )
 
-// Assignee is an agent that connects to a gateway as a client does, and carries out the tasks of which it learns by
+// Assignee is an agent that connects to a gateway as a client does, and carries out the tasks announced by
 // event/task.updated.
 type Assignee struct {
 	Client *Client
 	// ByMessage makes it ask and deliver by message.send, with the task's id in the data. Otherwise it sends events,
-	// which have no id.
+	// without an id.
 	ByMessage bool
-	// To is the AID to which it sends messages, if the task names no owner.
+	// To is the AID of the receiver of its messages, if the task names no owner.
 	To string
 	// Heard is called with the task of each event, in order. It may be nil.
 	Heard func(TaskEvent)
@@ -26,7 +26,7 @@ type Assignee struct {
 	seen    []string // each event's task and status
 }
 
-// assigned is a task that an Assignee carries out.
+// assigned is a task carried out by an Assignee.
 type assigned struct {
 	agent   *Assignee
 	conn    *Conn
@@ -34,7 +34,7 @@ type assigned struct {
 	owner   string
 	stop    context.CancelFunc
 	answers chan string
-	inputs  int // how many inputs of the task have been read
+	inputs  int // the number of read inputs of the task
 
 	delivered bool // by messages
 }
@@ -48,7 +48,7 @@ func (a *Assignee) Serve(ctx context.Context) error {
 	return a.ServeOn(ctx, conn)
 }
 
-// ServeOn carries out the tasks of which it learns on a connection.
+// ServeOn carries out the tasks announced on a connection.
 func (a *Assignee) ServeOn(ctx context.Context, conn *Conn) error {
 	ctx, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -56,7 +56,7 @@ func (a *Assignee) ServeOn(ctx context.Context, conn *Conn) error {
 	defer stop()
 	defer conn.Cut()
 	a.mu.Lock()
-	a.working = make(map[string]*assigned) // what ran on an earlier connection has been stopped
+	a.working = make(map[string]*assigned) // tasks of an earlier connection have been stopped
 	a.mu.Unlock()
 	for {
 		f, err := conn.Event(ctx, nil)
@@ -88,14 +88,14 @@ func (a *Assignee) ServeOn(ctx context.Context, conn *Conn) error {
 	}
 }
 
-// Seen returns the events that were received: each one's task and status.
+// Seen returns the received events: each one's task and status.
 func (a *Assignee) Seen() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return append([]string(nil), a.seen...)
 }
 
-// run carries out the script of a task. Without an input, which a later event need not have, it gets the task.
+// run carries out the script of a task. Without an input, as a later event need not have one, it gets the task.
 func (w *assigned) run(ctx context.Context, input *Content) error {
 	if input == nil {
 		t, err := w.conn.Do(ctx, "task.get", map[string]any{"task_id": w.id})
@@ -107,7 +107,7 @@ func (w *assigned) run(ctx context.Context, input *Content) error {
 	return Run(ctx, input.String(), w)
 }
 
-// update reads what a task says: inputs of its owner that are new, and whether it has ended.
+// update reads the news of a task: new inputs of its owner, and its end.
 func (w *assigned) update(t TaskEvent) {
 	if Ended(t.Status) {
 		w.stop()
@@ -137,7 +137,7 @@ func (w *assigned) call(ctx context.Context, method string, more map[string]any)
 	return err
 }
 
-// Accept implements Work. A task that it has accepted before, on another connection, it carries out again.
+// Accept implements Work. A task accepted before, on another connection, is carried out again.
 func (w *assigned) Accept(ctx context.Context) error {
 	err := w.call(ctx, "task.accept", nil)
 	if Code(err) == -32176 {
@@ -151,7 +151,7 @@ func (w *assigned) Reject(ctx context.Context, reason string) error {
 	return w.call(ctx, "task.reject", map[string]any{"reason": reason})
 }
 
-// Complete implements Work. What was sent by messages is not sent again.
+// Complete implements Work. Artifacts sent by messages are not sent again.
 func (w *assigned) Complete(ctx context.Context, artifacts ...Artifact) error {
 	if w.delivered {
 		artifacts = []Artifact{}

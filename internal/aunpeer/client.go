@@ -24,14 +24,14 @@ import (
 // Client is an AUN client, as SDKs of AUN are.
 type Client struct {
 	ID     *Identity
-	PKI    *PKI         // whose root it trusts
+	PKI    *PKI         // its root is trusted
 	HTTP   *http.Client // for discovery, for the endpoints of the gateway, and for WebSocket
 	URL    string       // of the gateway's WebSocket; empty to find it by discovery
 	Device string       // empty for none
 	Slot   string
 }
 
-// To returns an HTTP client that connects to one address, whatever the host is, and trusts these certificates. Without
+// To returns an HTTP client. It connects to one address, whatever the host is, and trusts these certificates. Without
 // any certificate it trusts no server, and so must use plain HTTP.
 func To(address string, roots ...*x509.Certificate) *http.Client {
 	pool := x509.NewCertPool()
@@ -61,7 +61,7 @@ func (c *Client) Get(ctx context.Context, url string) (status int, body string, 
 	return res.StatusCode, string(b), err
 }
 
-// Discover asks gateway.{issuer} for its URLs, and returns that with the lowest priority.
+// Discover asks gateway.{issuer} for its URLs, and returns the one with the lowest priority.
 func (c *Client) Discover(ctx context.Context) (string, error) {
 	status, body, err := c.Get(ctx, "https://gateway."+c.PKI.Name+"/.well-known/aun-gateway")
 	if err != nil {
@@ -116,7 +116,7 @@ func (c *Client) Open(ctx context.Context) (*Conn, Challenge, error) {
 	return conn, challenge, nil
 }
 
-// Challenge is what a gateway sends first.
+// Challenge is the first message of a gateway.
 type Challenge struct {
 	Nonce       string
 	Protocol    struct{ Min, Max string }
@@ -300,7 +300,7 @@ func (c *Client) Connect(ctx context.Context, token string, change map[string]an
 		if conn.Err() == nil && Code(err) == 0 {
 			conn.Cut()
 		}
-		return conn, got, err // open after an error of JSON-RPC, so that its end can be seen
+		return conn, got, err // open after an error of JSON-RPC, to see its end
 	}
 	return conn, got, nil
 }
@@ -315,8 +315,8 @@ func (c *Client) Online(ctx context.Context) (*Conn, error) {
 	return conn, err
 }
 
-// Peer opens a connection in peer mode, in which both sides authenticate each other by their certificates. want is the
-// AID that the other side must have.
+// Peer opens a connection in peer mode: both sides authenticate each other by their certificates. want is the expected
+// AID of the other side.
 func (c *Client) Peer(ctx context.Context, url, want string) (*Conn, error) {
 	conn, err := Dial(ctx, c.HTTP, url, nil)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// MaxFrame is the most bytes of a frame that SDKs of AUN take.
+// MaxFrame is the most bytes of a frame for SDKs of AUN.
 const MaxFrame = 1_000_000
 
 // Frame is an event, a notification, or a request of the other side.
@@ -42,7 +42,7 @@ func Code(err error) int {
 	return 0
 }
 
-// Conn is one side of a connection. As SDKs of AUN do, a client takes every frame that has an id for a reply.
+// Conn is one side of a connection. As SDKs of AUN do, a client takes every frame with an id for a reply.
 type Conn struct {
 	ws     *websocket.Conn
 	answer func(f Frame) (any, *Error) // of requests; nil for a client
@@ -56,7 +56,7 @@ type Conn struct {
 	replies map[string]chan reply
 	events  []Frame // received, and not yet taken by Event
 	log     []string
-	err     error // why the connection ended
+	err     error // the reason of the connection's end
 }
 
 type reply struct {
@@ -88,7 +88,7 @@ func newConn(ws *websocket.Conn, answer func(Frame) (any, *Error)) *Conn {
 	}
 }
 
-// change runs f under the lock, and wakes all that wait.
+// change runs f under the lock, and wakes all waiting for a change.
 func (c *Conn) change(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,7 +141,7 @@ func (c *Conn) read(ctx context.Context) {
 	}
 }
 
-// errSilent, as the result of a request, says that it is not answered.
+// errSilent, as the result of a request, leaves it without an answer.
 var errSilent = &Error{Message: "not answered"}
 
 func (c *Conn) serve(ctx context.Context, f Frame) {
@@ -171,7 +171,7 @@ func (c *Conn) Write(ctx context.Context, kind websocket.MessageType, data []byt
 	return c.ws.Write(ctx, kind, data)
 }
 
-// Notify sends an event, which has no id.
+// Notify sends an event, without an id.
 func (c *Conn) Notify(ctx context.Context, method string, params any) error {
 	return c.send(ctx, map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
 }
@@ -217,7 +217,7 @@ func (c *Conn) CallID(ctx context.Context, id, method string, params any) (json.
 	}
 }
 
-// Event returns the next event for which match returns true; a nil match takes any. Events before it are dropped.
+// Event returns the next event matching match; a nil match takes any. Events before it are dropped.
 func (c *Conn) Event(ctx context.Context, match func(Frame) bool) (Frame, error) {
 	for {
 		c.mu.Lock()
@@ -242,14 +242,14 @@ func (c *Conn) Event(ctx context.Context, match func(Frame) bool) (Frame, error)
 	}
 }
 
-// Received returns all events that were received, as they were sent.
+// Received returns all received events, as they were sent.
 func (c *Conn) Received() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]string(nil), c.log...)
 }
 
-// Err returns why the connection ended, nil while it is open.
+// Err returns the reason of the connection's end, nil while it is open.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Fault is what goes wrong with a call.
+// Fault is the fault of a call.
 type Fault int
 
 // The faults.
@@ -26,19 +26,19 @@ const (
 	Cut             // the call is carried out, and the connection is cut before the answer
 )
 
-// Gateway is a gateway of AUN with one agent behind it, which carries out scripts. It is an http.Handler for discovery,
-// /health, /pki/… and the WebSocket /aun. Its fields are set before it serves.
+// Gateway is a gateway of AUN with one agent behind it, and the agent carries out scripts. It is an http.Handler for
+// discovery, /health, /pki/… and the WebSocket /aun. Its fields are set before it serves.
 type Gateway struct {
 	PKI       *PKI
-	ID        *Identity // whose certificate signs in aid_login1
+	ID        *Identity // its certificate signs in aid_login1
 	Agent     string    // the AID of the agent
 	URL       string    // of its WebSocket, for discovery
 	Messages  bool      // the agent has no task.*: it is spoken to by messages
 	Encrypts  bool      // the agent's messages are encrypted
-	Quiet     bool      // the agent does not say that it has started
-	Marks     bool      // a message of the agent that asks is a status that says so
+	Quiet     bool      // the agent does not report its start
+	Marks     bool      // a question of the agent is a status, input_required
 	TokenTime time.Duration
-	// Rule is what the agent does with a message, in place of its scripts: it says payloads. nil for the scripts.
+	// Rule is the agent's reaction to a message, in place of its scripts: it says payloads. nil for the scripts.
 	Rule  func(message Received, say func(payload map[string]any))
 	Fault func(method string, params json.RawMessage) Fault // nil for none
 
@@ -50,7 +50,7 @@ type Gateway struct {
 	tasks    tasks
 	threads  map[string]chan string // of conversations in messages: the answers to a question
 	inbox    []delivery             // of all clients, by seq
-	texts    []string               // that an agent by Rule has received
+	texts    []string               // received by an agent with a Rule
 	taken    map[string]bool        // the ids of messages to the agent
 	running  sync.WaitGroup
 	closed   context.Context
@@ -119,14 +119,14 @@ func (g *Gateway) open() (list []*session) {
 	return list
 }
 
-// Calls returns the methods that were called, in order.
+// Calls returns the called methods, in order.
 func (g *Gateway) Calls() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.calls)
 }
 
-// Connections returns how many connections are authenticated.
+// Connections returns the number of authenticated connections.
 func (g *Gateway) Connections() (n int) {
 	for _, s := range g.open() {
 		if s.caller() != "" {

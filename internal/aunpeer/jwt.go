@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// JWT returns a token of the authentication service of an issuer for an AID, signed with key, which is valid for an
-// hour. change replaces some of its claims; a claim that is nil is left out.
+// JWT returns a token of the authentication service of an issuer for an AID, signed with key and valid for an hour.
+// change replaces some of its claims; a nil claim is left out.
 func JWT(key *ecdsa.PrivateKey, issuer, aid string, change map[string]any) (string, error) {
 	now := time.Now()
 	claims := map[string]any{

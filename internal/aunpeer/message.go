@@ -47,7 +47,7 @@ type Attachment struct {
 	ContentType string `json:"content_type,omitempty"`
 }
 
-// Received is a message that the agent has received. N is how many that were by then.
+// Received is a message received by the agent. N is the number of messages received by then.
 type Received struct {
 	ID, Type, Text, Thread, Chat string
 	N                            int
@@ -88,7 +88,7 @@ func (g *Gateway) message(from string, params json.RawMessage) (any, *Error) {
 	}, nil
 }
 
-// Texts returns the texts that an agent by Rule has received, in order.
+// Texts returns the texts received by an agent with a Rule, in order.
 func (g *Gateway) Texts() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -123,7 +123,7 @@ func (g *Gateway) deliver(from, to, id string, payload any) {
 	}
 }
 
-// maxPull is how many messages one message.pull returns: few, so that clients need more than one.
+// maxPull is the most messages of one message.pull: few, so that clients need more than one.
 const maxPull = 3
 
 // pull returns the messages for an AID after a place in its inbox.
@@ -146,8 +146,8 @@ func (g *Gateway) pull(aid string, params json.RawMessage) (any, *Error) {
 	return map[string]any{"messages": messages, "count": len(messages), "latest_seq": p.After}, nil
 }
 
-// read has the agent read a message: a new thread begins a script, and a message in a thread whose script has asked
-// answers that.
+// read has the agent read a message: a new thread begins a script, and a message in a thread answers the question of
+// its script, if there is one.
 func (g *Gateway) read(from, id string, payload Payload) {
 	if g.Rule != nil {
 		g.mu.Lock()
@@ -187,12 +187,12 @@ func (g *Gateway) read(from, id string, payload Payload) {
 	}()
 }
 
-// conversation is a task of an agent that has messages only.
+// conversation is a task of an agent with messages only.
 type conversation struct {
 	gateway *Gateway
 	with    string
 	thread  string
-	first   string // the id of the message that began it
+	first   string // the id of its first message
 	answers chan string
 }
 
@@ -218,7 +218,7 @@ func (c *conversation) Accept(context.Context) error {
 	return c.event("task.started", nil)
 }
 
-// Reject implements Work. An agent that does not want to answer need not.
+// Reject implements Work. An agent need not answer.
 func (c *conversation) Reject(_ context.Context, reason string) error {
 	return c.event("task.error", map[string]any{"error_code": reason})
 }
@@ -246,7 +246,7 @@ func (c *conversation) Piece(_ context.Context, a Artifact, _ bool) error {
 	return c.say(Payload{Type: "text", Text: text})
 }
 
-// Complete implements Work. A text that was sent in pieces is not repeated.
+// Complete implements Work. A text sent in pieces is not repeated.
 func (c *conversation) Complete(_ context.Context, artifacts ...Artifact) error {
 	for _, a := range artifacts {
 		p := Payload{Type: "text"}

@@ -17,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/aunpeer"
 )
 
-// network is a gateway of AUN that is scripted, and what connects to it.
+// network is a scripted gateway of AUN, with its clients.
 type network struct {
 	t       *testing.T
 	pki     *aunpeer.PKI
@@ -161,7 +161,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestLogins: what is wrong in a login is found.
+// TestLogins: faults of a login are found.
 func TestLogins(t *testing.T) {
 	n := open(t)
 	c := n.client("alice.aid.test")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package aunpeer has scripted peers of AUN for tests: a client, a gateway with an agent behind it, and an assignee.
-// They follow the texts of AUN and share no code with the gateway that they test, so that both do not share a mistake.
+// They follow the texts of AUN and share no code with the tested gateway, so that both do not share a mistake.
 package aunpeer
 
 import (
@@ -27,7 +27,7 @@ type PKI struct {
 	Issuer *Identity
 }
 
-// Identity is a certificate with its key: that of an AID, or of an authority.
+// Identity is a certificate with its key, for an AID or an authority.
 type Identity struct {
 	AID   string
 	Key   *ecdsa.PrivateKey
@@ -182,8 +182,8 @@ func parseCerts(text string) (certs []*x509.Certificate, err error) {
 	return certs, nil
 }
 
-// check verifies the certificate of an AID, in PEM, up to the root. between are certificates of issuers that were
-// received. An empty aid is any.
+// check verifies the certificate of an AID, in PEM, up to the root. between are received certificates of issuers. An
+// empty aid is any.
 func (p *PKI) check(text, aid string, between ...*x509.Certificate) (*x509.Certificate, error) {
 	certs, err := parseCerts(text)
 	if err != nil {

@@ -11,25 +11,24 @@ import (
 	"time"
 )
 
-// Work is a task that a script carries out. Its methods return an error when the task has ended otherwise, or its
-// context has.
+// Work is a task carried out by a script. Its methods return an error when the task has ended otherwise, or its context
+// has.
 type Work interface {
 	Accept(ctx context.Context) error
 	Reject(ctx context.Context, reason string) error
 	Ask(ctx context.Context, question string) (answer string, err error)
-	Piece(ctx context.Context, a Artifact, last bool) error // a text that is appended to the artifact
+	Piece(ctx context.Context, a Artifact, last bool) error // a text to append to the artifact
 	Complete(ctx context.Context, artifacts ...Artifact) error
 	Fail(ctx context.Context, reason string) error
 }
 
-// Delegator is a Work that can delegate a part of its task.
+// Delegator is a Work able to delegate a part of its task.
 type Delegator interface {
 	Delegate(ctx context.Context, to, text string) error
 }
 
-// Run carries out the script that a text names, as the sample agent does: ask, fail, file, data, "slow ms",
-// "stream n ms", whatever follows, and further reject, "late-reject ms", and "delegate aid text". Any other text is
-// echoed.
+// Run carries out the script named by a text, as the sample agent does: ask, fail, file, data, "slow ms", "stream n
+// ms", whatever follows, and further reject, "late-reject ms", and "delegate aid text". Any other text is echoed.
 func Run(ctx context.Context, text string, w Work) error {
 	verb, rest, _ := strings.Cut(text, " ")
 	switch verb {

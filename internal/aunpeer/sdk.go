@@ -8,20 +8,20 @@ import (
 	"fmt"
 )
 
-// SDK is a client that reads its inbox as the SDK for Node does. After it has connected, it publishes the key of its
-// device; where that is refused it has no session, and then neither pulls nor acknowledges. It remembers the number of
-// the last message that it has taken. It drops what has no higher one, and a message that leaves a hole waits until a
-// pull has filled that.
+// SDK is a client reading its inbox as the SDK for Node does. After it has connected, it publishes the key of its
+// device; if the key is refused it has no session, and then neither pulls nor acknowledges. It remembers the number of
+// the last taken message. It drops messages without a higher one, and a message after a hole waits until a pull has
+// filled the hole.
 type SDK struct {
 	*Client
-	Last  int       // the number of the last message that was taken
-	Heard []Payload // of the messages that were taken
+	Last  int       // the number of the last taken message
+	Heard []Payload // of the taken messages
 
 	conn    *Conn
 	session bool
 }
 
-// Start connects, and reads what was missed.
+// Start connects, and reads the missed messages.
 func (s *SDK) Start(ctx context.Context) (err error) {
 	if s.conn, err = s.Online(ctx); err != nil {
 		return err

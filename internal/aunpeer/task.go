@@ -19,7 +19,7 @@ type Task struct {
 	Input        *Content   `json:"input,omitempty"`
 	Artifacts    []Artifact `json:"artifacts,omitempty"`
 	Messages     []Message  `json:"messages,omitempty"`
-	Message      *Content   `json:"message,omitempty"` // what the assignee says along with the status
+	Message      *Content   `json:"message,omitempty"` // the assignee's words with the status
 	Reason       string     `json:"reason,omitempty"`
 	Children     []Task     `json:"children,omitempty"`
 	CreatedAt    string     `json:"created_at,omitempty"`
@@ -32,10 +32,10 @@ type Content struct {
 	Content any    `json:"content"`
 }
 
-// Text is a content that is a text.
+// Text returns a content with a text.
 func Text(s string) Content { return Content{"text", s} }
 
-// String returns the text of a content, empty where it is none.
+// String returns the text of a content, empty for another content.
 func (c *Content) String() string {
 	if c == nil {
 		return ""
@@ -66,7 +66,7 @@ type TaskEvent struct {
 	Append    bool      `json:"append,omitempty"`
 	LastChunk bool      `json:"last_chunk,omitempty"`
 	Child     *Task     `json:"child,omitempty"`
-	Seq       int       `json:"seq,omitempty"` // by which an event is known that is sent again
+	Seq       int       `json:"seq,omitempty"` // identifies an event sent again
 }
 
 // Do makes a call, and reads its result into a Task.
@@ -84,7 +84,7 @@ func (c *Conn) Create(ctx context.Context, to, text string) (Task, error) {
 	return c.Do(ctx, "task.create", map[string]any{"to": to, "input": Text(text), "visibility": "private"})
 }
 
-// Subscribe subscribes to all events of tasks, and returns to which.
+// Subscribe subscribes to all events of tasks, and returns the ids of the subscribed ones.
 func (c *Conn) Subscribe(ctx context.Context, ids ...string) ([]string, error) {
 	result, err := c.Call(ctx, "task.subscribe", map[string]any{"task_ids": ids})
 	var got struct{ Subscribed []string }

@@ -20,7 +20,7 @@ type tasks struct {
 	last int
 }
 
-// work is a task of a Gateway, which its agent carries out.
+// work is a task of a Gateway, carried out by its agent.
 type work struct {
 	gateway *Gateway
 	ctx     context.Context
@@ -31,7 +31,7 @@ type work struct {
 
 var errEnded = errors.New("the task has ended")
 
-// Tasks returns the tasks that the gateway has, in the order in which they were created.
+// Tasks returns the gateway's tasks, in the order of their creation.
 func (g *Gateway) Tasks() (list []Task) {
 	g.tasks.mu.Lock()
 	defer g.tasks.mu.Unlock()
@@ -172,7 +172,7 @@ func (w *work) input(input *Content) (any, *Error) {
 	return map[string]any{"task_id": w.task.TaskID, "status": "working"}, nil
 }
 
-// change moves the task to another status, and publishes that.
+// change moves the task to another status, and publishes the change.
 func (w *work) change(status, reason string, message *Content, artifacts []Artifact) error {
 	tasks := &w.gateway.tasks
 	tasks.mu.Lock()
@@ -200,7 +200,7 @@ func (w *work) change(status, reason string, message *Content, artifacts []Artif
 	return nil
 }
 
-// publish sends an event to all connections that have subscribed to the task.
+// publish sends an event to all connections subscribed to the task.
 func (w *work) publish(method string, ev TaskEvent) {
 	ev.TaskID = w.task.TaskID
 	for _, s := range w.gateway.open() {

@@ -9,7 +9,7 @@ import (
 	"runtime"
 )
 
-// Inaccessible returns what axe-core finds on what the page shows that is worse than minor.
+// Inaccessible returns axe-core's findings on the shown page, if they are worse than minor.
 func (p *Page) Inaccessible() (all []string) {
 	p.t.Helper()
 	_, here, _, _ := runtime.Caller(0)

@@ -19,11 +19,11 @@ import (
 	"github.com/coder/websocket"
 )
 
-// packages is what install.sh calls the set of packages.
+// packages is install.sh's name of the set of packages.
 const packages = "chromium-1"
 
-// patience is how long anything may take that should happen at once. Nothing is measured by it: it only keeps a page
-// that hangs from hanging a test.
+// patience is the time for anything expected at once. Nothing is measured by it: it only keeps a hanging page from
+// hanging a test.
 const patience = time.Minute
 
 // Browser is a running Chromium with a profile of its own.
@@ -32,7 +32,7 @@ type Browser struct {
 	conn *connection
 }
 
-// Start starts a browser that does not outlive the test.
+// Start starts a browser. It does not outlive the test.
 func Start(t testing.TB) *Browser {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -60,8 +60,8 @@ func Start(t testing.TB) *Browser {
 	}
 	cmd := exec.Command(filepath.Join(root, "usr/lib/chromium/chromium-headless-shell"),
 		"--remote-debugging-port=0", "--user-data-dir="+filepath.Join(dir, "profile"), "--disable-gpu",
-		// The sandbox needs rights that a container does not give; the pages are the test's own. The protection would
-		// leave out navigations of a test that goes on quickly.
+		// The sandbox needs rights not given by a container; the pages are the test's own. The protection would leave out
+		// navigations of a quick test.
 		"--no-sandbox", "--disable-ipc-flooding-protection",
 		"--disable-dev-shm-usage", "--disable-background-networking", "--no-first-run", "--disable-extensions",
 		"--force-device-scale-factor=1", "--hide-scrollbars", "--lang=en-US", "about:blank")
@@ -101,7 +101,7 @@ func Start(t testing.TB) *Browser {
 	return &Browser{t: t, conn: conn}
 }
 
-// endpoint waits for the file in which Chromium says where it listens.
+// endpoint waits for the file with the address Chromium listens on.
 func endpoint(ctx context.Context, file string, ended <-chan struct{}) (string, error) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

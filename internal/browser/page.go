@@ -15,7 +15,7 @@ import (
 // object is the params of a command.
 type object map[string]any
 
-// Page is a page of a browser, and a record of what happened on it.
+// Page is a page of a browser, and a record of its events.
 type Page struct {
 	t       testing.TB
 	conn    *connection
@@ -63,7 +63,7 @@ func (p *Page) event(method string, params json.RawMessage) {
 		Args []struct{ Value any }
 	}
 	if err := json.Unmarshal(params, &e); err != nil && method != "Network.requestWillBeSent" {
-		return // no event that is recorded
+		return // not a recorded event
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,7 +126,7 @@ func (p *Page) Eval(expression string, into any) {
 	}
 }
 
-// evaluate evaluates JavaScript as if a user had caused it, and returns its value, or the exception that it has thrown.
+// evaluate evaluates JavaScript as if a user had caused it, and returns its value, or the exception it has thrown.
 func (p *Page) evaluate(expression string) (value json.RawMessage, exception string) {
 	p.t.Helper()
 	var res struct {
@@ -145,8 +145,8 @@ func (p *Page) evaluate(expression string) (value json.RawMessage, exception str
 	return res.Result.Value, ""
 }
 
-// Wait waits until a JavaScript expression is true. An exception counts as false, since a page that is about to be
-// replaced by another one lacks elements for a moment.
+// Wait waits until a JavaScript expression is true. An exception counts as false, since a page about to be replaced by
+// another one lacks elements for a moment.
 func (p *Page) Wait(expression string) {
 	p.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -169,7 +169,7 @@ func (p *Page) WaitText(text string) {
 	p.Wait("document.body?.innerText.includes(" + Quote(text) + ")")
 }
 
-// Text returns what the page shows.
+// Text returns the text shown by the page.
 func (p *Page) Text() (text string) {
 	p.t.Helper()
 	p.Eval("document.body?.innerText ?? \"\"", &text)
@@ -188,13 +188,13 @@ func (p *Page) Click(selector string) {
 	p.click("document.querySelector(" + Quote(selector) + ")")
 }
 
-// ClickText clicks the first element of a selector that has a text, once it is shown and enabled.
+// ClickText clicks the first element of a selector with a text, once it is shown and enabled.
 func (p *Page) ClickText(selector, text string) {
 	p.t.Helper()
 	p.click("[...document.querySelectorAll(" + Quote(selector) + ")].find((e) => e.textContent === " + Quote(text) + ")")
 }
 
-// click clicks what an expression is. It is found and clicked at once: the page may be replaced at any time.
+// click clicks the element of an expression. It is found and clicked at once: the page may be replaced at any time.
 func (p *Page) click(expression string) {
 	p.t.Helper()
 	p.Wait("((e) => e?.checkVisibility() && !e.disabled && (e.click(), true))(" + expression + ")")
@@ -249,15 +249,15 @@ func (p *Page) Screenshot() []byte {
 	return res.Data
 }
 
-// Requests returns the URLs that the page has requested.
+// Requests returns the URLs requested by the page.
 func (p *Page) Requests() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string{}, p.requests...)
 }
 
-// Problems returns everything that a good page has not: dialogs, exceptions, lines of the console, violations of the
-// policy, issues that the browser finds. A line that has one of the expected parts is left out.
+// Problems returns everything absent from a good page: dialogs, exceptions, lines of the console, violations of the
+// policy, issues found by the browser. A line with one of the expected parts is left out.
 func (p *Page) Problems(expected ...string) (all []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// procs counts the bubbles that are open at the same time, in tests that run in parallel.
+// procs counts the bubbles open at the same time, in parallel tests.
 var procs struct {
 	mu     sync.Mutex
 	open   int
@@ -17,8 +17,8 @@ var procs struct {
 }
 
 // Test runs f in a bubble, as synctest.Test does. With the race detector it lets one goroutine run at a time: all
-// goroutines of a bubble share one context of the detector for their timers, which Go (1.26) does not guard, so two
-// goroutines that receive from expired timers at once crash the process (a SIGSEGV below raceacquirectx). Races are
+// goroutines of a bubble share one context of the detector for their timers. Go (1.26) does not guard this context, so
+// two goroutines receiving from expired timers at once crash the process (a SIGSEGV below raceacquirectx). Races are
 // found all the same: the detector orders accesses by synchronisation, not by time.
 func Test(t *testing.T, f func(*testing.T)) {
 	t.Helper()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestTimers receives from expired timers in many goroutines of a bubble, which crashes the race detector when two
-// of them run at once.
+// TestTimers receives from expired timers in many goroutines of a bubble. This crashes the race detector when two of
+// them run at once.
 func TestTimers(t *testing.T) {
 	for range 200 {
 		Test(t, func(*testing.T) {
@@ -27,7 +27,7 @@ func TestTimers(t *testing.T) {
 	}
 }
 
-// TestParallel shows that the processors are given back when the last of several bubbles ends.
+// TestParallel: the processors are given back when the last of several bubbles ends.
 func TestParallel(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	t.Run("bubbles", func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 
 // Pool is a set of byte buffers. Its methods may be called by any number of goroutines at once.
 type Pool struct {
-	// Largest is the capacity up to which a buffer is kept, in bytes, so that one large message does not take its
-	// memory for ever.
+	// Largest is the largest capacity of a kept buffer, in bytes, so that one large message does not take its memory for
+	// ever.
 	Largest int
 
 	pool sync.Pool
@@ -21,7 +21,7 @@ type Pool struct {
 // First is the capacity of a new buffer, in bytes.
 const First = 4 << 10
 
-// Get returns an empty buffer, which is the caller's until Put.
+// Get returns an empty buffer. It is the caller's until Put.
 func (p *Pool) Get() *[]byte {
 	b, ok := p.pool.Get().(*[]byte)
 	if !ok {
@@ -39,8 +39,8 @@ func (p *Pool) Put(b *[]byte) {
 	}
 }
 
-// Grow returns b with room for more: with twice its capacity, but with at most so many bytes if that is one more at
-// least. What is read into a buffer that append grows is allocated five times over, and twice with Grow.
+// Grow returns b with room for more: with twice its capacity, but with at most so many bytes if these are one more at
+// least. Content read into a buffer growing by append is allocated five times over, and twice with Grow.
 func Grow(b []byte, most int) []byte {
 	grown := make([]byte, len(b), max(len(b)+1, min(2*cap(b), most), min(First, most)))
 	copy(grown, b)

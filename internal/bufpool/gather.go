@@ -2,9 +2,9 @@
 
 package bufpool
 
-// Gather gathers bytes whose number is not known before the last one has come. What is longer than the largest buffer
-// of the pool lies in several of them until then, so that a text that never ends leaves no garbage. The zero value with
-// a pool is empty. One goroutine at a time may use it.
+// Gather gathers bytes without knowing their number before the last one has come. Until then, more than the largest
+// buffer of the pool lies in several of them, so an endless text leaves no garbage. The zero value with a pool is
+// empty. One goroutine at a time may use it.
 type Gather struct {
 	Pool *Pool
 
@@ -13,7 +13,7 @@ type Gather struct {
 	n    int       // bytes in full
 }
 
-// Room returns where the next bytes are to be written; it is never empty. Add follows.
+// Room returns the room for the next bytes; it is never empty. Add follows.
 func (g *Gather) Room() []byte {
 	switch {
 	case g.last == nil:
@@ -30,10 +30,10 @@ func (g *Gather) Room() []byte {
 	return (*g.last)[len(*g.last):cap(*g.last)]
 }
 
-// Add says that so many bytes were written to what Room has returned last.
+// Add counts so many bytes as written to the last result of Room.
 func (g *Gather) Add(n int) { *g.last = (*g.last)[:len(*g.last)+n] }
 
-// Len returns how many bytes there are.
+// Len returns the number of bytes.
 func (g *Gather) Len() int {
 	if g.last == nil {
 		return 0
@@ -41,7 +41,7 @@ func (g *Gather) Len() int {
 	return g.n + len(*g.last)
 }
 
-// Bytes returns all bytes, which are valid until Release. Room and Add do not follow.
+// Bytes returns all bytes, valid until Release. Room and Add do not follow.
 func (g *Gather) Bytes() []byte {
 	if g.last == nil {
 		return nil

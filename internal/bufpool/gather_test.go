@@ -43,7 +43,7 @@ func TestGather(t *testing.T) {
 	}
 }
 
-// TestGatherLeavesNoGarbage gathers a text that is dropped before its end, again and again.
+// TestGatherLeavesNoGarbage gathers a text and drops it before its end, again and again.
 func TestGatherLeavesNoGarbage(t *testing.T) {
 	pool := &Pool{Largest: 256 << 10}
 	const size = 16 << 20

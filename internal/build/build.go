@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package build says what this program was built of.
+// Package build has the modules and the version of this program.
 package build
 
 import (
@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Module is the path of the gateway's module, which is also where it is published.
+// Module is the path of the gateway's module, also the place of its publication.
 var Module = strings.TrimSuffix(reflect.TypeFor[of]().PkgPath(), "/internal/build")
 
 // Docs is the address of the folder of the documentation.
@@ -18,7 +18,7 @@ var Docs = "https://" + Module + "/blob/main/docs/"
 // of is a type of this package.
 type of struct{}
 
-// Version returns the version of a module in this program: of Module, or of one that it needs. It is empty where it is
+// Version returns the version of a module in this program: of Module, or of a dependency of it. It is empty if it is
 // not known, and v0.0.0 for a build from a folder.
 func Version(module string) string {
 	info, ok := debug.ReadBuildInfo()

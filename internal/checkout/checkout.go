@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package checkout lists the project's files, for the tests that read its source. Only tests import it.
+// Package checkout lists the project's files, for tests of its source. Only tests import it.
 package checkout
 
 import (
@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// Files returns the files below the working directory that fit the pathspecs of git, or all files without one: those
-// that are committed, and new ones that are not ignored, so that a test fails before a file is added and not after it.
+// Files returns the files below the working directory by pathspecs of git, or all files without one: committed ones,
+// and new ones not ignored, so that a test fails before a file is added and not after it.
 func Files(t testing.TB, pathspecs ...string) (files []string) {
 	t.Helper()
 	args := append([]string{"ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"}, pathspecs...)

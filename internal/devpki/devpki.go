@@ -20,15 +20,15 @@ import (
 	"github.com/aip-gateway/aip-gateway/identity"
 )
 
-// Salt is the salt of the check digits of AICs of form v2 that this package makes. A registrar's salt is secret; this
-// one is the example of the specification, so that every program can verify the digits.
+// Salt is the salt of the check digits of this package's AICs of form v2. A registrar's salt is secret; this one is the
+// example of the specification, so every program can verify the digits.
 var Salt = []byte{0x12, 0x34}
 
 // The validity of certificates.
 const (
 	rootValidity = 10 * 365 * 24 * time.Hour
 	leafValidity = 365 * 24 * time.Hour
-	backdate     = time.Hour           // for clocks that are slow
+	backdate     = time.Hour           // for slow clocks
 	soon         = 30 * 24 * time.Hour // File.Expires
 )
 
@@ -45,13 +45,13 @@ type Options struct {
 type File struct {
 	Cert string // path of the certificate, PEM
 	Key  string // path of its private key, PEM, readable by its owner only
-	Role string // what it is, in a few words
+	Role string // its purpose, in a few words
 
 	AIC      identity.AIC // empty for the root
 	NotAfter time.Time
 
 	Made    bool   // by this call of Make; otherwise an earlier one was kept
-	Because string // why an earlier one was replaced
+	Because string // the reason for replacing an earlier one
 	Expires bool   // within 30 days
 }
 
@@ -60,12 +60,12 @@ type PKI struct {
 	CA, Server, Leader, LeaderV1 File
 }
 
-// Files returns the certificates in the order in which Make makes them.
+// Files returns the certificates in the order of Make.
 func (p *PKI) Files() []File { return []File{p.CA, p.Server, p.Leader, p.LeaderV1} }
 
-// Make makes the certificates that are missing in a folder. It keeps valid ones, and replaces certificates that have
-// expired or lack a host or AIC of the options. A file that cannot be read, or a certificate of another root, is an
-// error and stays unchanged unless Force is set, because it may have another owner.
+// Make makes the missing certificates in a folder. It keeps valid ones, and replaces expired certificates, and those
+// lacking a host or AIC of the options. An unreadable file, or a certificate of another root, is an error and stays
+// unchanged unless Force is set, because it may have another owner.
 func Make(o Options) (*PKI, error) {
 	if o.Now.IsZero() {
 		o.Now = time.Now()
@@ -206,7 +206,7 @@ func (o *Options) read(f *File) (*pair, error) {
 	return nil, withHint(err)
 }
 
-// withHint adds to an error of an existing file what the user can do.
+// withHint adds the user's options to an error of an existing file.
 func withHint(err error) error {
 	return fmt.Errorf("%w; move it away, choose another folder or use --force", err)
 }

@@ -68,7 +68,8 @@ func TestMakeFiles(t *testing.T) {
 	}
 }
 
-// The certificates work in a handshake that verifies both sides, for every host, and the guard finds the Leader in it.
+// The certificates work in a handshake with verification of both sides, for every host, and the guard finds the Leader
+// in it.
 func TestHandshake(t *testing.T) {
 	p := mustMake(t, Options{Dir: t.TempDir(), Hosts: []string{"Agent.example.com", "192.0.2.7"}})
 	roots := x509.NewCertPool()
@@ -109,7 +110,7 @@ func TestHandshake(t *testing.T) {
 	}
 }
 
-// pemOf returns a PEM block whose content is no DER.
+// pemOf returns a PEM block without DER as its content.
 func pemOf(kind string) []byte {
 	return []byte("-----BEGIN " + kind + "-----\nAAAA\n-----END " + kind + "-----\n")
 }

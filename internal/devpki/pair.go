@@ -18,7 +18,7 @@ import (
 // maxPEM is the largest size of a PEM file, in bytes.
 const maxPEM = 64 << 10
 
-// errNoPair reports that neither of the two files exists.
+// errNoPair is the error if neither of the two files exists.
 var errNoPair = errors.New("no certificate and no key")
 
 // sign makes a key and signs a certificate for it. Without a CA, the certificate is self-signed.
@@ -91,7 +91,7 @@ func readPEM(path, kind string) ([]byte, error) {
 	return block.Bytes, nil
 }
 
-// writePair writes the key first, so that a certificate never exists without its key.
+// writePair writes the key first, so a certificate never exists without its key.
 func writePair(f *File, p *pair) error {
 	der, err := x509.MarshalPKCS8PrivateKey(p.key)
 	if err != nil {
@@ -103,7 +103,7 @@ func writePair(f *File, p *pair) error {
 	return writePEM(f.Cert, "CERTIFICATE", p.cert.Raw, 0o644)
 }
 
-// writePEM replaces a file atomically. CreateTemp uses mode 0600, so that a key is never readable by others.
+// writePEM replaces a file atomically. CreateTemp uses mode 0600, so a key is never readable by others.
 func writePEM(path, kind string, der []byte, mode os.FileMode) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {

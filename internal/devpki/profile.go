@@ -16,13 +16,13 @@ import (
 
 // profile describes the certificates of one role.
 type profile struct {
-	want     identity.AIC                 // the AIC that it must have; empty for any
-	newAIC   func() (identity.AIC, error) // used where want is empty and no earlier certificate has an AIC
-	hosts    []string                     // that it must be valid for
+	want     identity.AIC                 // the AIC it must have; empty for any
+	newAIC   func() (identity.AIC, error) // used if want is empty and no earlier certificate has an AIC
+	hosts    []string                     // it must be valid for
 	template func(aic identity.AIC, now time.Time) *x509.Certificate
 }
 
-// aicFor returns the AIC of a new certificate. A certificate that replaces an old one keeps its AIC.
+// aicFor returns the AIC of a new certificate. A replacement for an old certificate keeps its AIC.
 func (p *profile) aicFor(old *pair) (identity.AIC, error) {
 	if p.want != "" {
 		return p.want, nil
@@ -35,7 +35,7 @@ func (p *profile) aicFor(old *pair) (identity.AIC, error) {
 	return p.newAIC()
 }
 
-// lacks says in what a certificate differs from the profile. It is empty if it does not.
+// lacks returns the difference of a certificate from the profile; empty for none.
 func (p *profile) lacks(cert *x509.Certificate) string {
 	for _, h := range p.hosts {
 		if ip := net.ParseIP(h); ip != nil && !slices.ContainsFunc(cert.IPAddresses, ip.Equal) ||

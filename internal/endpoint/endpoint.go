@@ -12,8 +12,8 @@ const rpc = "/rpc"
 // Of returns the endpoint of the Partner at a mount point.
 func Of(mount string) string { return strings.TrimRight(mount, "/") + rpc }
 
-// Mount returns the mount point of the Partner at an address: what is before its last segment, if that is rpc, else the
-// address itself. A slash at its end says that it is a mount point.
+// Mount returns the mount point of the Partner at an address: the part before its last segment, if that segment is rpc,
+// else the address itself. A slash at its end marks a mount point.
 func Mount(address string) string {
 	if mount, is := strings.CutSuffix(address, rpc); is && !strings.HasSuffix(mount, ":/") { // else it is a host
 		return mount
@@ -21,8 +21,8 @@ func Mount(address string) string {
 	return strings.TrimRight(address, "/")
 }
 
-// Same reports whether an address that is registered is the endpoint of a Partner, or its mount point, which ACS had in
-// its place before.
+// Same reports whether a registered address is the endpoint of a Partner, or its mount point, as ACS had in its place
+// before.
 func Same(registered, endpoint string) bool {
 	return registered == endpoint || Of(registered) == endpoint
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fewlines bounds how much strangers have the gateway log.
+// Package fewlines bounds the log lines caused by strangers.
 package fewlines
 
 import (
@@ -13,7 +13,7 @@ const (
 	window = time.Minute
 )
 
-// Limit is for one kind of line that strangers cause, as often as they like. The zero value is ready for use, by any
+// Limit is for one kind of line caused by strangers, as often as they like. The zero value is ready for use, by any
 // number of goroutines at once.
 type Limit struct {
 	mu       sync.Mutex
@@ -22,8 +22,8 @@ type Limit struct {
 	unlogged int       // in it
 }
 
-// Log reports whether a line may be logged now: ten may in a minute. unlogged is how many could not in the window
-// before, for the first line of the next one.
+// Log reports whether a line may be logged now: ten may in a minute. unlogged is the number of lines not logged in the
+// window before, for the first line of the next one.
 func (l *Limit) Log() (may bool, unlogged int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package freeport finds TCP ports for the servers that tests and measurements start as processes.
+// Package freeport finds TCP ports for servers started as processes by tests and measurements.
 package freeport
 
 import (
@@ -16,9 +16,9 @@ import (
 	"syscall"
 )
 
-// The ports that are taken lie below the ones that systems choose for connections, so that no connection has taken a
-// port when the server begins to listen. They are in blocks, and a process takes ports of its own blocks only, so that
-// no test of another process has them.
+// The taken ports lie below the ones chosen by systems for connections, so no connection has taken a port when the
+// server begins to listen. They are in blocks, and a process takes ports of its own blocks only, so no test of another
+// process has them.
 const (
 	first  = 20_000
 	blocks = 24
@@ -30,13 +30,13 @@ var (
 	mu    sync.Mutex
 	owned []int // the first ports of the blocks of this process
 	taken = make(map[int]bool)
-	locks *os.File // has a byte for each block, which its owner locks until it ends
+	locks *os.File // has a byte for each block, locked by the block's owner until it ends
 
 	errNone = errors.New("freeport: there is no free port")
 )
 
-// Take returns a port of 127.0.0.1 on which no process listens, and which was not taken before. It may be called by any
-// number of goroutines at once.
+// Take returns a port of 127.0.0.1 with no process listening, and not taken before. It may be called by any number of
+// goroutines at once.
 func Take() (int, error) {
 	return take(func(b int) (port int, ok bool) {
 		port = b + rand.IntN(block)
@@ -47,7 +47,7 @@ func Take() (int, error) {
 	})
 }
 
-// TakeRow returns the digits that up to 9 such ports have before their last one, which is 1 for the first of them.
+// TakeRow returns the digits of up to 9 such ports before their last one; the last one is 1 for the first of them.
 func TakeRow(n int) (int, error) {
 	return take(func(b int) (digits int, ok bool) {
 		digits = b/10 + rand.IntN(block/10)
@@ -63,7 +63,7 @@ func TakeRow(n int) (int, error) {
 	})
 }
 
-// take calls try with blocks of this process until it takes something, and has the process own one more where it takes
+// take calls try with blocks of this process until it takes something, and has the process own one more if it takes
 // nothing of those.
 func take(try func(block int) (int, bool)) (int, error) {
 	mu.Lock()
@@ -82,7 +82,7 @@ func take(try func(block int) (int, bool)) (int, error) {
 	}
 }
 
-// claim has this process own one block more that no process of this user owns. The caller holds mu.
+// claim has this process own one block more, owned by no process of this user. The caller holds mu.
 func claim() error {
 	if locks == nil {
 		name := filepath.Join(os.TempDir(), fmt.Sprint("aip-freeport-", os.Getuid()))

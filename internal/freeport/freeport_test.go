@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestTake takes ports, also in rows, each of which is another one, and can be listened on.
+// TestTake takes ports, also in rows. Each is another one, and can be listened on.
 func TestTake(t *testing.T) {
 	var ports []int
 	for range 100 {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// printsPorts is the variable that has the binary of the tests print ports.
+// printsPorts is the variable to have the binary of the tests print ports.
 const printsPorts = "FREEPORT_PRINTS"
 
 func TestMain(m *testing.M) {
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	_, _ = os.Stdin.Read(make([]byte, 1)) // until the other process has taken ports, too
 }
 
-// TestProcesses takes ports in two processes, none of which gets a port of the other.
+// TestProcesses takes ports in two processes. None of them gets a port of the other.
 func TestProcesses(t *testing.T) {
 	other := exec.Command(os.Args[0])
 	other.Env = append(os.Environ(), printsPorts+"=1")

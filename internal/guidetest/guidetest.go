@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package guidetest holds the transcripts in the guides to what the gateway does.
+// Package guidetest holds the transcripts in the guides to the gateway's behaviour.
 package guidetest
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Replay has play carry out the commands of a transcript, which is a block of code of a language in a page, and return
-// the transcript as it is now. If the two differ, the test fails; with update, the page is changed instead.
+// Replay has play carry out the commands of a transcript, a block of code of a language in a page, and return the
+// transcript as it is now. If the two differ, the test fails; with update, the page is changed instead.
 func Replay(t *testing.T, page, language string, update bool, play func(transcript string) string) {
 	t.Helper()
 	text, err := os.ReadFile(page)

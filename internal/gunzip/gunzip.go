@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gunzip reads answers that servers compress by gzip, although the gateway does not ask for it.
+// Package gunzip reads answers compressed by gzip, although the gateway does not ask for it.
 package gunzip
 
 import (
@@ -15,8 +15,8 @@ func Is(encoding string) bool {
 	return strings.EqualFold(encoding, "gzip") || strings.EqualFold(encoding, "x-gzip")
 }
 
-// NewReader returns a reader of what r holds compressed. It reads nothing before it is read. Who reads it limits how
-// much: a megabyte may be gigabytes.
+// NewReader returns a reader of the compressed content of r. It reads nothing before it is read. Its reader has to
+// limit the amount: a megabyte may be gigabytes.
 func NewReader(r io.Reader) io.Reader { return &reader{from: r} }
 
 type reader struct {
@@ -33,7 +33,7 @@ func (r *reader) Read(p []byte) (n int, err error) {
 	return r.gzip.Read(p)
 }
 
-// Transport is a http.RoundTripper whose answers are not compressed.
+// Transport is a http.RoundTripper with uncompressed answers.
 type Transport struct{ *http.Transport }
 
 // RoundTrip implements http.RoundTripper.

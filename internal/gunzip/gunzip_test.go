@@ -51,7 +51,7 @@ func TestTransport(t *testing.T) {
 	}
 }
 
-// TestReaderFollows: what is flushed is read before more has come.
+// TestReaderFollows: flushed bytes are read before more have come.
 func TestReaderFollows(t *testing.T) {
 	from, to := io.Pipe()
 	defer from.Close()

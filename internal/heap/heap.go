@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package heap tells the Go runtime when to give memory back to the system: what a burst of work needed is given back
+// Package heap tells the Go runtime when to give memory back to the system: the memory of a burst of work is given back
 // once, when the burst has ended. The runtime alone does so slowly.
 package heap
 
@@ -17,21 +17,21 @@ const (
 	working = 8 << 20
 	rest    = 3 // looks
 
-	// What a burst has left is given back if it is so many bytes and as much as what lives: once for each burst, and at
-	// most once in often.
+	// The memory left by a burst is given back if it is so many bytes and as much as the live heap: once for each burst,
+	// and at most once in often.
 	leastSpare = 32 << 20
 	often      = time.Minute
 )
 
-// Sample is how the heap is at one moment, in bytes. Spare is what the process holds for the heap beyond what lived at
-// the last collection.
+// Sample is the state of the heap at one moment, in bytes. Spare is the process's memory for the heap beyond the live
+// bytes of the last collection.
 type Sample struct {
 	Allocated   uint64 // since the process began
 	Live, Spare uint64
 }
 
-// Follow looks at the heap by read until ctx ends. When a burst of work has ended it calls release, which collects and
-// gives back to the system what is free.
+// Follow looks at the heap by read until ctx ends. When a burst of work has ended it calls release. release collects
+// and gives free memory back to the system.
 func Follow(ctx context.Context, read func() Sample, release func()) {
 	looks := time.NewTicker(interval)
 	defer looks.Stop()
@@ -48,7 +48,7 @@ func Follow(ctx context.Context, read func() Sample, release func()) {
 	}
 }
 
-// burst is what is remembered from look to look.
+// burst is the memory from look to look.
 type burst struct {
 	allocated uint64    // at the last look
 	calm      int       // looks without work, up to rest

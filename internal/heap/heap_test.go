@@ -14,7 +14,7 @@ import (
 
 const mib = 1 << 20
 
-// looks returns samples of which each has so many MiB more allocated than the one before.
+// looks returns samples. Each has so many MiB more allocated than the one before.
 func looks(live, spare uint64, allocated ...uint64) (list []Sample) {
 	var sum uint64
 	for _, more := range allocated {
@@ -28,7 +28,7 @@ func TestFollow(t *testing.T) {
 	for name, tt := range map[string]struct {
 		looks []Sample // the last one stays
 		lasts time.Duration
-		want  int // how often memory is given back
+		want  int // the number of times memory is given back
 	}{
 		"nothing happens":           {looks(10, 50, 0), time.Hour, 0},
 		"work":                      {looks(10, 50, 0, 50, 50, 50), 3 * time.Second, 0},
@@ -61,7 +61,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestReader looks at the process that runs the test.
+// TestReader looks at the process of the test.
 func TestReader(t *testing.T) {
 	read := Reader()
 	before := read()

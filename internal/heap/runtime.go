@@ -4,7 +4,7 @@ package heap
 
 import "runtime/metrics"
 
-// Reader returns a function that reads the heap of this process, which one goroutine may use.
+// Reader returns a function to read the heap of this process, for one goroutine.
 func Reader() func() Sample {
 	var samples [5]metrics.Sample
 	for i, name := range [...]string{

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// source is a connection from which bytes can be read.
+// source is a connection for reads.
 type source struct {
 	net.Conn
 	io.Reader
@@ -28,7 +28,7 @@ func (s source) SetReadDeadline(time.Time) error  { return nil }
 func (s source) SetWriteDeadline(time.Time) error { return nil }
 func (s source) Close() error                     { return nil }
 
-// result is how an answer is read.
+// result is the result of reading an answer.
 type result struct {
 	status   int
 	body     string
@@ -86,7 +86,7 @@ const begin = "HTTP/1.1 200 OK\r\n"
 
 func lines(l ...string) string { return strings.Join(l, "\r\n") + "\r\n" }
 
-// answers are answers of every kind, with what is read, or a part of the error.
+// answers are answers of every kind, with the result of reading, or a part of the error.
 var answers = []struct{ name, answer, want string }{
 	{"a length", lines(begin+"Content-Length: 2", "") + "ok", `200 "ok", reusable true`},
 	{"no reason phrase", "HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nok", `200 "ok", reusable true`},
@@ -198,7 +198,7 @@ var answers = []struct{ name, answer, want string }{
 		lines(begin+"Transfer-Encoding: chunked", "") + "0\r\n" + strings.Repeat("X: y\r\n", 1000) + "\r\n", "too large"},
 }
 
-// TestAnswers: what is read of each answer, however it arrives.
+// TestAnswers: each answer is read correctly, however it arrives.
 func TestAnswers(t *testing.T) {
 	for _, tc := range answers {
 		for name, src := range map[string]io.Reader{
@@ -214,10 +214,9 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// FuzzAnswer holds that an answer means what it means to net/http, and that what net/http refuses is refused. It is
-// refused, too, where net/http is lenient: ends of lines without CR, continued fields, lengths that are repeated or
-// stand beside chunks, and what TestAnswers lists. Fields that a trailer may not have are not refused, since trailers
-// are discarded.
+// FuzzAnswer: an answer has the same meaning as for net/http, and is refused if net/http refuses it. It is refused,
+// too, if net/http is lenient: for ends of lines without CR, continued fields, lengths repeated or beside chunks, and
+// the cases of TestAnswers. Fields forbidden in a trailer are not refused, since trailers are discarded.
 func FuzzAnswer(f *testing.F) {
 	for _, tc := range answers {
 		f.Add([]byte(tc.answer), uint8(0))

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// BenchmarkAnswer measures what it costs to read an answer, without a connection.
+// BenchmarkAnswer measures the cost of reading an answer, without a connection.
 func BenchmarkAnswer(b *testing.B) {
 	one := []byte(begin + "Content-Type: application/json\r\nContent-Length: 200\r\n" +
 		"Date: Sun, 22 Nov 2026 12:00:30 GMT\r\n\r\n" + strings.Repeat("x", 200))

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// framing is how the content of an answer is delimited.
+// framing is the way of delimiting the content of an answer.
 type framing uint8
 
 const (
@@ -16,13 +16,13 @@ const (
 	chunked
 )
 
-// body is how far the content of the answer has been read.
+// body is the progress of reading the content of the answer.
 type body struct {
 	framing framing
 	ended   bool
-	left    int64     // bytes of the content, or of the chunk, that have not been read
-	place   chunkPart // what comes when none are left
-	excess  int64     // bytes of the chunks so far that are no content, beyond what a chunk needs
+	left    int64     // bytes of the content, or of the chunk, still to be read
+	place   chunkPart // the part to come when none are left
+	excess  int64     // bytes of the chunks so far outside of content, beyond the need of a chunk
 	trailer int       // bytes of the trailer so far
 }
 
@@ -37,7 +37,7 @@ const (
 
 const (
 	maxChunkLine = 1 << 10  // bytes of the line with a chunk's size
-	maxExcess    = 16 << 10 // bytes of an answer that its chunks have beyond what they need
+	maxExcess    = 16 << 10 // bytes of an answer's chunks beyond their need
 )
 
 // Read reads the content of the answer, as io.Reader. After ErrStopped and Resume it can be called again.
@@ -62,7 +62,7 @@ func (c *Conn) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// ReachEnd reports whether the content has been read, and what has arrived after it is its end. It does not wait.
+// ReachEnd reports whether the content has been read, and its end has arrived after it. It does not wait.
 func (c *Conn) ReachEnd() bool {
 	for c.framing == chunked && !c.ended && c.left == 0 && c.lineArrived() {
 		if c.nextChunk() != nil {
@@ -72,7 +72,7 @@ func (c *Conn) ReachEnd() bool {
 	return c.ended
 }
 
-// readContent reads content of which some is left.
+// readContent reads content, if some is left.
 func (c *Conn) readContent(p []byte) (n int, err error) {
 	if int64(len(p)) > c.left {
 		p = p[:c.left]
@@ -93,7 +93,7 @@ func (c *Conn) readContent(p []byte) (n int, err error) {
 	return n, unexpected(err)
 }
 
-// readChunks reads what has arrived of the chunks, and waits only where that is nothing.
+// readChunks reads the arrived part of the chunks, and waits only if there is none.
 func (c *Conn) readChunks(p []byte) (n int, err error) {
 	for n < len(p) {
 		if n > 0 && (c.left > 0 && c.start == c.end || c.left == 0 && !c.lineArrived()) {
@@ -139,7 +139,7 @@ func (c *Conn) nextChunk() error {
 		if c.left, err = sizeOf(line); err != nil {
 			return err
 		}
-		// Chunks that are nothing but extensions, or a few bytes each in long lines, are an attack.
+		// Chunks with nothing but extensions, or a few bytes each in long lines, are an attack.
 		c.excess = max(c.excess+int64(len(line))+2-16-2*c.left, 0)
 		if c.excess > maxExcess {
 			return errTooLarge
@@ -183,7 +183,7 @@ func sizeOf(line []byte) (n int64, _ error) {
 	return n, nil
 }
 
-// Length returns how long the content is in all, in bytes; -1 where the server has not said it.
+// Length returns the length of the whole content, in bytes; -1 if the server has not stated it.
 func (c *Conn) Length() int64 {
 	if c.framing == sized || c.ended {
 		return c.length

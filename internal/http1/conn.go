@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// ErrStopped says that Stop or Abort, or the time of StopAt, has ended a wait.
+// ErrStopped is the error of a wait ended by Stop or Abort, or by the time of StopAt.
 var ErrStopped = errors.New("http1: the wait was stopped")
 
-// ErrSilent says that the server has sent nothing for the time of Begin or SetIdleTimeout.
+// ErrSilent is the error of a server sending nothing for the time of Begin or SetIdleTimeout.
 var ErrSilent = errors.New("http1: the server is silent")
 
-// ErrSlow says that the server has sent something, but not all that must come within the time of Begin or Renew.
+// ErrSlow is the error of a server sending something, but not all due within the time of Begin or Renew.
 var ErrSlow = errors.New("http1: the server does not end its answer")
 
 // The sizes of the buffer of a connection, in bytes: while little arrives at once, and while much does.
@@ -26,40 +26,40 @@ const (
 	largeBuffer = 32 << 10
 )
 
-// Conn is a connection to a server, and the answer that is being read from it. It is used by one goroutine at a time.
-// Only Stop and Abort may be called by any, at any time, and Write may run beside what reads the answer.
+// Conn is a connection to a server, and the answer being read from it. It is used by one goroutine at a time. Only Stop
+// and Abort may be called by any, at any time, and Write may run beside the reader of the answer.
 type Conn struct {
 	conn    net.Conn
 	below   net.Conn // the connection below TLS, or conn
-	records *records // nil without TLS, and where TLS is not by Secure
+	records *records // nil without TLS, and if TLS is not by Secure
 	socket  socket
 	watch   watch
 	since   time.Time // idle since
 	reused  bool      // it has carried an exchange before this one
 	unsound bool      // a write has failed
 
-	// StopFunc and AbortFunc are Stop and Abort as values, which are made once.
+	// StopFunc and AbortFunc are Stop and Abort as values, made once.
 	StopFunc, AbortFunc func()
 
-	patience time.Duration // how long the server may take, or be silent; 0 for no limit
-	bounded  bool          // what it sends does not begin that time again
-	limit    time.Time     // when that time is over; zero for never
+	patience time.Duration // the server's time, in all or to be silent; 0 for no limit
+	bounded  bool          // the server's bytes do not begin that time again
+	limit    time.Time     // the end of that time; zero for never
 	heard    bool          // the time begins again with the next read
 	slow     bool          // the server has sent something since limit was set, and is bounded
 	stopAt   time.Time     // zero for never
 	reads    deadline
 	writes   deadline
-	stopped  atomic.Bool // by Stop or Abort, which have set other deadlines
+	stopped  atomic.Bool // by Stop or Abort, with other deadlines set
 
 	buf        []byte // buf[start:end] has been read from the connection, and not been used
 	start, end int
-	err        error // of the connection, after what is in buf
+	err        error // of the connection, after the content of buf
 
-	lastType string // the Content-Type of an earlier answer, which is mostly that of the next
+	lastType string // the Content-Type of an earlier answer, mostly the same as the next one's
 	answer
 }
 
-// NewConn returns a connection that was just opened.
+// NewConn returns a just opened connection.
 func NewConn(conn net.Conn) *Conn {
 	c := &Conn{conn: conn, below: conn, watch: watch{conn: conn}}
 	c.StopFunc, c.AbortFunc = c.Stop, c.Abort
@@ -81,7 +81,7 @@ func (c *Conn) Reused() bool { return c.reused }
 // Close closes the connection. No Write may be running.
 func (c *Conn) Close() {
 	if c.unsound {
-		c.below.Close() // TLS would first try to write that it closes
+		c.below.Close() // TLS would first try to write its close
 	} else {
 		c.conn.Close()
 	}
@@ -89,20 +89,20 @@ func (c *Conn) Close() {
 }
 
 // Begin begins an exchange. The request must be written, and the head of the answer must have come, within a time; 0 is
-// for no limit. Then Renew or SetIdleTimeout says how long the rest may take.
+// for no limit. Then Renew or SetIdleTimeout sets the time for the rest.
 func (c *Conn) Begin(timeout time.Duration) {
 	c.answer = answer{}
 	c.SetIdleTimeout(timeout)
 	c.bounded = true
 	if c.limit.IsZero() || c.writes.at.Before(c.limit.Add(-timeout/8)) {
-		c.writes = deadline{} // a write that ends too early cannot be begun again
+		c.writes = deadline{} // a write ended too early cannot be begun again
 	}
 	if c.writes.move(c.limit) {
 		c.conn.SetWriteDeadline(c.limit)
 	}
 }
 
-// Write writes the request, or a part of it. n is how many bytes the server may have received.
+// Write writes the request, or a part of it. n is the number of bytes the server may have received.
 func (c *Conn) Write(p []byte) (n int, err error) {
 	if n, err = c.conn.Write(p); err == nil {
 		return n, nil
@@ -116,7 +116,8 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// SetIdleTimeout sets how long the server may send nothing from now on, and after whatever it sends; 0 is for no limit.
+// SetIdleTimeout sets the time for which the server may send nothing from now on, and after whatever it sends; 0 is for
+// no limit.
 func (c *Conn) SetIdleTimeout(d time.Duration) {
 	c.patience, c.bounded, c.limit, c.heard, c.slow = d, false, time.Time{}, false, false
 	if d > 0 {
@@ -128,10 +129,10 @@ func (c *Conn) SetIdleTimeout(d time.Duration) {
 // something. The time begins when more is needed than has arrived.
 func (c *Conn) Renew() { c.heard = c.patience > 0 }
 
-// StopAt sets the time at which waits are stopped, as by Stop; zero is for never. Resume clears it.
+// StopAt sets the time to stop waits, as by Stop; zero is for never. Resume clears it.
 func (c *Conn) StopAt(t time.Time) { c.stopAt = t }
 
-// Stop ends the wait for the answer: the method that reads, or that would read next, returns ErrStopped. After Resume,
+// Stop ends the wait for the answer: the method reading now, or the next one to read, returns ErrStopped. After Resume,
 // it can be called again.
 func (c *Conn) Stop() {
 	c.stopped.Store(true) // before the deadline, because another may be set at the same time
@@ -158,7 +159,7 @@ func (c *Conn) reusable() bool {
 	return c.ended && !c.closes && c.start == c.end && c.err == nil && !c.unsound && c.nothingAhead()
 }
 
-// nothingAhead reports whether TLS has read nothing that was not asked of it. The system knows nothing of that.
+// nothingAhead reports whether TLS has read nothing unasked. The system knows nothing of it.
 func (c *Conn) nothingAhead() bool {
 	if c.records == nil {
 		return c.below == c.conn
@@ -166,7 +167,7 @@ func (c *Conn) nothingAhead() bool {
 	return c.records.empty(c.conn)
 }
 
-// rest begins the time in which the connection is idle.
+// rest begins the idle time of the connection.
 func (c *Conn) rest() {
 	c.reused, c.since, c.limit = true, time.Now(), time.Time{}
 	if len(c.buf) > smallBuffer {
@@ -178,8 +179,8 @@ func (c *Conn) rest() {
 	}
 }
 
-// leave ends the time in which the connection is idle, and reports whether the server has neither closed it nor sent
-// anything meanwhile.
+// leave ends the idle time of the connection, and reports whether the server has neither closed it nor sent anything
+// meanwhile.
 func (c *Conn) leave() bool {
 	if c.socket.known() {
 		return c.socket.quiet() && c.nothingAhead()
@@ -187,7 +188,7 @@ func (c *Conn) leave() bool {
 	return c.watch.end() && c.nothingAhead()
 }
 
-// past is a deadline that has passed.
+// past is a deadline in the past.
 var past = time.Unix(1, 0)
 
 // until returns when a wait ends; zero for never.
@@ -198,7 +199,7 @@ func (c *Conn) until() time.Time {
 	return c.limit
 }
 
-// read reads from the connection once. An error that comes with bytes is returned by the next call.
+// read reads from the connection once. An error coming with bytes is returned by the next call.
 func (c *Conn) read(p []byte) (int, error) {
 	if c.err != nil {
 		return 0, c.err
@@ -239,11 +240,11 @@ func (c *Conn) read(p []byte) (int, error) {
 		if !c.stopAt.IsZero() && !now.Before(c.stopAt) {
 			return 0, ErrStopped
 		}
-		c.reads = deadline{} // that was set for an earlier wait
+		c.reads = deadline{} // it was set for an earlier wait
 	}
 }
 
-// fill reads into the buffer once, behind what is in it.
+// fill reads into the buffer once, behind its content.
 func (c *Conn) fill() error {
 	switch used := c.end - c.start; {
 	case used == 0:
@@ -274,15 +275,15 @@ func (c *Conn) fill() error {
 	return err
 }
 
-// resize changes the buffer to a size that what is in it does not exceed.
+// resize changes the buffer to a size not exceeded by its content.
 func (c *Conn) resize(size int) {
 	other := make([]byte, size)
 	c.end = copy(other, c.buf[c.start:c.end])
 	c.start, c.buf = 0, other
 }
 
-// line returns the next line without its end, which is CR LF. It is valid until the buffer is filled again. max is how
-// long it may be, with its end.
+// line returns the next line without its end, CR LF. It is valid until the buffer is filled again. max is the most
+// bytes of it, with its end.
 func (c *Conn) line(max int) ([]byte, error) {
 	for seen := 0; ; {
 		rest := c.buf[c.start:c.end]
@@ -303,7 +304,7 @@ func (c *Conn) line(max int) ([]byte, error) {
 	}
 }
 
-// unexpected returns the error of a connection that ends within an answer.
+// unexpected returns the error of a connection ending within an answer.
 func unexpected(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF

@@ -59,7 +59,7 @@ func tcp(t *testing.T) (client, server net.Conn) {
 	return client, server
 }
 
-// exchange sends a request on a connection, and reads the answer that the server gives.
+// exchange sends a request on a connection, and reads the server's answer.
 func exchange(t *testing.T, c *Conn, server net.Conn, answer string) string {
 	t.Helper()
 	served := make(chan error, 1)
@@ -85,7 +85,7 @@ func exchange(t *testing.T, c *Conn, server net.Conn, answer string) string {
 	return string(body)
 }
 
-// noticed waits until what the server did while the connection was idle has arrived.
+// noticed waits until the server's acts of the idle time have arrived.
 func noticed(c *Conn) {
 	if !c.socket.known() {
 		<-c.watch.done
@@ -95,7 +95,7 @@ func noticed(c *Conn) {
 	}
 }
 
-// TestPool holds that an idle connection is used again, but not after the server has closed it or sent something.
+// TestPool: an idle connection is used again, but not after the server has closed it or sent something.
 func TestPool(t *testing.T) {
 	for name, connect := range pairs {
 		for what, meanwhile := range map[string]func(server net.Conn){
@@ -136,8 +136,7 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestPoolCloses holds that a connection is closed that cannot be used again, that has been idle for too long, or for
-// which there is no room.
+// TestPoolCloses: a connection is closed if it cannot be used again, has been idle for too long, or has no room.
 func TestPoolCloses(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := NewPool(2, 4*time.Second)
@@ -185,7 +184,7 @@ func TestPoolCloses(t *testing.T) {
 	})
 }
 
-// moved counts how often the deadline for reading is moved.
+// moved counts the moves of the deadline for reading.
 type moved struct {
 	net.Conn
 	n int
@@ -196,8 +195,8 @@ func (m *moved) SetReadDeadline(at time.Time) error {
 	return m.Conn.SetReadDeadline(at)
 }
 
-// TestIdleTimeout holds that a server may take as long as it likes if it is never silent for too long, that the timeout
-// is exact, and that the deadline of the connection is not moved for each read.
+// TestIdleTimeout: a server may take as long as it likes if it is never silent for too long, the timeout is exact, and
+// the deadline of the connection is not moved for each read.
 func TestIdleTimeout(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		client, server := net.Pipe()
@@ -231,8 +230,7 @@ func TestIdleTimeout(t *testing.T) {
 	})
 }
 
-// TestSlowAnswer holds that a head, and an answer after it, must come within a time, however often the server sends
-// something.
+// TestSlowAnswer: a head, and an answer after it, must come within a time, however often the server sends something.
 func TestSlowAnswer(t *testing.T) {
 	const limit = time.Minute
 	for _, tc := range []struct {
@@ -290,8 +288,8 @@ func TestSlowAnswer(t *testing.T) {
 	}
 }
 
-// TestStop holds that a wait can be ended at any moment, even in a record of TLS, and continued, and that nothing of
-// the answer is lost.
+// TestStop: a wait can be ended at any moment, even in a record of TLS, and continued, and nothing of the answer is
+// lost.
 func TestStop(t *testing.T) {
 	const answer = begin + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\nX: y\r\n\r\n"
 	certificate := certificate()
@@ -336,7 +334,7 @@ func certificate() []tls.Certificate {
 	return srv.TLS.Certificates
 }
 
-// byByte is a connection that writes one byte after another, with a pause before each.
+// byByte is a connection writing one byte after another, with a pause before each.
 type byByte struct {
 	net.Conn
 	pause time.Duration
@@ -352,8 +350,8 @@ func (b *byByte) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// readStopping reads an answer, stopping each wait after 1.5 s, and returns its content and how often a wait was
-// stopped.
+// readStopping reads an answer, stopping each wait after 1.5 s, and returns its content and the number of stopped
+// waits.
 func readStopping(t *testing.T, c *Conn, byTime bool) (content string, stops int) {
 	t.Helper()
 	const after = 1500 * time.Millisecond
@@ -393,7 +391,7 @@ func readStopping(t *testing.T, c *Conn, byTime bool) (content string, stops int
 	return content, stops
 }
 
-// TestStopBeforeRead holds that a wait which begins after Stop ends at once, and that Abort ends a write.
+// TestStopBeforeRead: a wait begun after Stop ends at once, and Abort ends a write.
 func TestStopBeforeRead(t *testing.T) {
 	for name, connect := range pairs {
 		t.Run(name, func(t *testing.T) {

@@ -4,14 +4,14 @@ package http1
 
 import "time"
 
-// deadline is one that is set for a connection; of the zero deadline nothing is known. To move it for every request and
-// every read costs more than a wait that ends too early and is begun again, so it is moved when it has to be.
+// deadline is a deadline set for a connection; of the zero deadline nothing is known. To move it for every request and
+// every read costs more than to begin a wait again after too early an end, so it is moved only if necessary.
 type deadline struct {
 	known bool
 	at    time.Time // zero for none
 }
 
-// move reports whether the deadline must be set so that a wait ends at a time, zero for never, or before; the deadline
+// move reports whether the deadline must be set for a wait to end at a time, zero for never, or before; the deadline
 // counts as set then.
 func (d *deadline) move(until time.Time) bool {
 	if d.known && (until.IsZero() || !d.at.IsZero() && !d.at.After(until)) {

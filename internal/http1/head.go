@@ -7,7 +7,7 @@ import (
 	"errors"
 )
 
-// What an answer may have beside its content.
+// The bounds of an answer's parts beside its content.
 const (
 	maxHead    = 64 << 10 // bytes of its head, with those of interim answers
 	maxInterim = 5        // interim answers (1xx)
@@ -15,14 +15,14 @@ const (
 	maxType    = 200      // bytes of its Content-Type; the rest is cut off
 )
 
-// malformed is the error of an answer that breaks a rule of RFC 9112, or that could be read in two ways.
+// malformed is the error of an answer breaking a rule of RFC 9112, or readable in two ways.
 type malformed string
 
 func (e malformed) Error() string { return "http1: malformed answer: " + string(e) }
 
 var errTooLarge = errors.New("http1: a head, a line or a trailer of the answer is too large")
 
-// answer is the answer that is being read.
+// answer is the answer being read.
 type answer struct {
 	Status      int    // its status
 	ContentType string // its first Content-Type; empty for none
@@ -35,8 +35,8 @@ type answer struct {
 	seen      int   // bytes of the head so far
 	interim   int   // interim answers so far
 	hasLength bool  // it has a Content-Length
-	length    int64 // that
-	hasCoding bool  // it has a Transfer-Encoding, which is chunked
+	length    int64 // its Content-Length
+	hasCoding bool  // it has a Transfer-Encoding: chunked
 	closes    bool  // the connection cannot be used after it
 	body
 }
@@ -62,7 +62,7 @@ func (c *Conn) ReadHead() error {
 	return nil
 }
 
-// expectHTTP refuses what is no HTTP/1 before there is a whole line of it, since that may never come.
+// expectHTTP refuses anything but HTTP/1 before there is a whole line of it, since a whole line may never come.
 func (c *Conn) expectHTTP() error {
 	const begin = "HTTP/1."
 	for c.end-c.start < len(begin) {
@@ -113,7 +113,7 @@ func (c *Conn) takeStatus(line []byte) error {
 	return nil
 }
 
-// field splits a field line (RFC 9112, section 5). A line that continues another one is refused.
+// field splits a field line (RFC 9112, section 5). A line continuing another one is refused.
 func field(line []byte) (name, value []byte, _ error) {
 	i := bytes.IndexByte(line, ':')
 	if i <= 0 {
@@ -171,7 +171,7 @@ func (c *Conn) takeField(name, value []byte) error {
 	return nil
 }
 
-// frame decides how the content is delimited (RFC 9112, section 6.3).
+// frame decides the delimiting of the content (RFC 9112, section 6.3).
 func (c *Conn) frame() error {
 	c.closes = c.closes || c.old
 	switch {
@@ -190,7 +190,7 @@ func (c *Conn) frame() error {
 	return nil
 }
 
-// decimal reads a number that consists of digits alone.
+// decimal reads a number of digits alone.
 func decimal(b []byte) (n int64, ok bool) {
 	if len(b) == 0 || len(b) > 18 {
 		return 0, false
@@ -204,7 +204,7 @@ func decimal(b []byte) (n int64, ok bool) {
 	return n, true
 }
 
-// hasToken reports whether a list of tokens has one, which is in lower case.
+// hasToken reports whether a list of tokens has one, given in lower case.
 func hasToken(list []byte, want string) bool {
 	for len(list) > 0 {
 		var one []byte
@@ -216,7 +216,7 @@ func hasToken(list []byte, want string) bool {
 	return false
 }
 
-// is reports whether b is s, which is in lower case.
+// is reports whether b is s; s is in lower case.
 func is(b []byte, s string) bool {
 	if len(b) != len(s) {
 		return false
@@ -248,7 +248,7 @@ func printable(b []byte) bool {
 	return true
 }
 
-// token says which characters a name may have (RFC 9110, section 5.6.2).
+// token has the characters allowed in a name (RFC 9110, section 5.6.2).
 var token = func() (t [256]bool) {
 	for _, b := range []byte("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
 		t[b] = true

@@ -13,16 +13,16 @@ type Pool struct {
 	timeout time.Duration
 
 	mu     sync.Mutex
-	idle   []*Conn // the one that was used last is last
+	idle   []*Conn // the last one is the one used last
 	expire *time.Timer
 	closed bool
 }
 
-// NewPool returns a pool that keeps at most max connections, and each for at most timeout.
+// NewPool returns a pool. It keeps at most max connections, and each for at most timeout.
 func NewPool(max int, timeout time.Duration) *Pool { return &Pool{max: max, timeout: timeout} }
 
-// Get returns the idle connection that was used last, if the server has neither closed it nor sent anything on it; nil
-// where there is none. The connection is the caller's.
+// Get returns the idle connection used last, if the server has neither closed it nor sent anything on it; nil if there
+// is none. The connection is the caller's.
 func (p *Pool) Get() *Conn {
 	for {
 		c := p.take()
@@ -45,8 +45,8 @@ func (p *Pool) take() *Conn {
 	return c
 }
 
-// Put gives a connection back, which is closed if it cannot be used again: where the answer was not read to its end, is
-// the last one, or something follows it. No call of Stop may be running, and Abort must not have been called.
+// Put gives a connection back. It is closed if it cannot be used again: if the answer was not read to its end, is the
+// last one, or is followed by something. No call of Stop may be running, and Abort must not have been called.
 func (p *Pool) Put(c *Conn) {
 	if !c.reusable() {
 		c.Close()
@@ -68,7 +68,7 @@ func (p *Pool) Put(c *Conn) {
 	}
 }
 
-// sweep closes the connections that have been idle for too long.
+// sweep closes the connections idle for too long.
 func (p *Pool) sweep() {
 	p.mu.Lock()
 	n := 0
@@ -89,7 +89,7 @@ func (p *Pool) sweep() {
 	}
 }
 
-// Close closes the idle connections, and connections that are given back later.
+// Close closes the idle connections, and connections given back later.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	idle := p.idle

@@ -8,23 +8,23 @@ import (
 	"net"
 )
 
-// Secure returns a connection of TLS over one that was just opened, for NewConn. Only such a connection of TLS is used
-// again: what TLS has read ahead of another one is not known.
+// Secure returns a connection of TLS over a just opened one, for NewConn. Only such a connection of TLS is used again:
+// the bytes TLS has read ahead of another one are not known.
 func Secure(conn net.Conn, config *tls.Config) *tls.Conn {
 	return tls.Client(&records{Conn: conn}, config)
 }
 
-// records is a connection below TLS. TLS reads from it whatever there is, and so perhaps more than the records whose
-// content it has given away: what a server sends behind an answer is then neither at the system nor in the buffer of a
-// Conn. So records knows whether all of the last record was read, and can have TLS read only what that holds already.
+// records is a connection below TLS. TLS reads from it whatever there is, and so perhaps more than the records with
+// content given away: bytes sent by a server behind an answer are then neither at the system nor in the buffer of a
+// Conn. So records knows whether all of the last record was read, and can have TLS read only from that record.
 type records struct {
 	net.Conn
 	held bool // nothing more is read: Read returns errHeld
 
 	header [5]byte // of a record (RFC 8446, section 5.1)
-	known  int     // bytes of the header that were read
-	left   int     // bytes of the record's content that were not
-	one    [1]byte // where empty would read
+	known  int     // read bytes of the header
+	left   int     // bytes of the record's content not read
+	one    [1]byte // room for the read of empty
 }
 
 // Read implements net.Conn.
@@ -37,7 +37,7 @@ func (r *records) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// follow takes note of what was read.
+// follow takes note of read bytes.
 func (r *records) follow(p []byte) {
 	for len(p) > 0 {
 		if r.left > 0 {
@@ -53,8 +53,7 @@ func (r *records) follow(p []byte) {
 	}
 }
 
-// empty reports whether TLS, which is above r, holds nothing of the server: no content that was not read, no end, and
-// no part of a record.
+// empty reports whether TLS, above r, holds nothing of the server: no unread content, no end, and no part of a record.
 func (r *records) empty(above net.Conn) bool {
 	r.held = true
 	n, err := above.Read(r.one[:])
@@ -62,7 +61,7 @@ func (r *records) empty(above net.Conn) bool {
 	return n == 0 && errors.Is(err, errHeld) && r.known == 0 && r.left == 0
 }
 
-// errHeld is the error of a read that would not return what TLS holds. It is temporary, so that TLS goes on after it.
+// errHeld is the error of a read below TLS for more than TLS holds. It is temporary, so TLS goes on after it.
 var errHeld net.Error = heldError{}
 
 type heldError struct{}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// scripted is a connection whose bytes can be replaced: those that are read from it, and those that are written to it.
+// scripted is a connection with replaceable bytes: those read from it, and those written to it.
 type scripted struct {
 	net.Conn
 	in  io.Reader     // nil for the connection's own
@@ -32,8 +32,8 @@ func (s *scripted) Write(p []byte) (int, error) {
 	return s.Conn.Write(p)
 }
 
-// overTLS returns a connection that reads what a server sends by TLS, all of it in one segment. After it, the server is
-// silent, or has closed the connection.
+// overTLS returns a connection with the bytes sent by a server by TLS, all of them in one segment. After it, the server
+// is silent, or has closed the connection.
 func overTLS(t *testing.T, send func(*tls.Conn), silent bool) *Conn {
 	t.Helper()
 	plain, other := net.Pipe()
@@ -49,13 +49,13 @@ func overTLS(t *testing.T, send func(*tls.Conn), silent bool) *Conn {
 	return NewConn(out)
 }
 
-// silence is what a server sends that sends nothing.
+// silence is the output of a server sending nothing.
 type silence struct{}
 
 func (silence) Read([]byte) (int, error) { return 0, heldError{} }
 
-// TestAheadInTLS holds that a connection is not used again where TLS has read ahead what nobody has asked for, be it an
-// end or a part of a record.
+// TestAheadInTLS: a connection is not used again if TLS has read ahead anything unasked, be it an end or a part of a
+// record.
 func TestAheadInTLS(t *testing.T) {
 	write := func(data string) func(*tls.Conn) {
 		return func(s *tls.Conn) { io.WriteString(s, data) }
@@ -100,7 +100,7 @@ func TestAheadInTLS(t *testing.T) {
 	}
 }
 
-// TestPartOfARecord holds that a connection is not used again on which a part of a record has come while it was idle.
+// TestPartOfARecord: a connection is not used again if a part of a record has come while it was idle.
 func TestPartOfARecord(t *testing.T) {
 	for name, connect := range map[string]func() (client, server net.Conn){
 		"TCP": func() (client, server net.Conn) { return tcp(t) },
@@ -120,7 +120,7 @@ func TestPartOfARecord(t *testing.T) {
 		for c.socket.known() && c.socket.quiet() {
 		}
 		if pipe, ok := plain.(*scripted); ok {
-			pipe.out = new(bytes.Buffer) // nobody reads that the connection is closed
+			pipe.out = new(bytes.Buffer) // the close of the connection is not read
 		}
 		if p.Get() != nil {
 			t.Errorf("%s: the connection is used again", name)
@@ -129,7 +129,7 @@ func TestPartOfARecord(t *testing.T) {
 	}
 }
 
-// TestOtherTLS holds that a connection is not used again whose TLS is not by Secure.
+// TestOtherTLS: a connection is not used again if its TLS is not by Secure.
 func TestOtherTLS(t *testing.T) {
 	plain, other := tcp(t)
 	in := tls.Server(other, &tls.Config{Certificates: certificate()})
@@ -144,8 +144,8 @@ func TestOtherTLS(t *testing.T) {
 	}
 }
 
-// FuzzAnswerOverTLS is FuzzAnswer over TLS, with what decides about the connection: an answer means over TLS what it
-// means without, however it is cut into records, and the connection is used again if nothing follows the answer.
+// FuzzAnswerOverTLS is FuzzAnswer over TLS, with the decision about the connection: an answer has the same meaning over
+// TLS as without, however it is cut into records, and the connection is used again if nothing follows the answer.
 func FuzzAnswerOverTLS(f *testing.F) {
 	for _, tc := range answers {
 		if len(tc.answer) < 4<<10 {

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// watch reads from a connection while that is idle, to see whether it stays open and quiet. It is for connections about
-// which the system cannot be asked, and costs a goroutine.
+// watch reads from a connection while it is idle, to see whether it stays open and quiet. It is for connections unknown
+// to the system, and costs a goroutine.
 type watch struct {
 	conn  net.Conn
-	done  chan struct{} // closed when the goroutine has ended; nil where there was none
+	done  chan struct{} // closed when the goroutine has ended; nil if there was none
 	quiet bool
 }
 
-// begin begins to watch. That ends with end, or when the connection is closed.
+// begin begins to watch. The watch ends with end, or when the connection is closed.
 func (w *watch) begin() {
 	w.conn.SetReadDeadline(time.Time{})
 	w.done = make(chan struct{})

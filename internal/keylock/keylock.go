@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package keylock gives all users of a key one shared value, such as a mutex and what it guards.
+// Package keylock gives all users of a key one shared value, for example a mutex with its guarded fields.
 package keylock
 
 import (
@@ -12,17 +12,17 @@ import (
 // goroutines at once.
 type Map[V any] struct {
 	create func(*Entry[V]) *V
-	keep   func(*V) bool // nil where no idle values are kept
-	idle   int           // values that a shard keeps though they are not in use
+	keep   func(*V) bool // nil if no idle values are kept
+	idle   int           // values kept by a shard though they are not in use
 
 	seed   maphash.Seed
 	shards [shards]shard[V]
 }
 
-// shards is the number of mutexes that the keys share.
+// shards is the number of mutexes for all keys.
 const shards = 64
 
-// shard has the entries of some keys. Those that are not in use are in a ring, the one used last first.
+// shard has the entries of some keys. Those out of use are in a ring, the one used last first.
 type shard[V any] struct {
 	of      *Map[V]
 	mu      sync.Mutex
@@ -31,7 +31,7 @@ type shard[V any] struct {
 	count   int      // of the others in the ring
 }
 
-// Entry is a key, and its value. Who uses it has it at hand: only Acquire looks for it.
+// Entry is a key, and its value. Its users have it at hand: only Acquire looks for it.
 type Entry[V any] struct {
 	Key   string
 	Value *V
@@ -41,7 +41,7 @@ type Entry[V any] struct {
 	next, prev *Entry[V] // in the ring; nil while the entry is in use
 }
 
-// rest puts an entry that is not in use first into the ring. The caller holds s.mu.
+// rest puts an entry out of use first into the ring. The caller holds s.mu.
 func (s *shard[V]) rest(e *Entry[V]) {
 	e.prev, e.next = &s.idle, s.idle.next
 	e.prev.next, e.next.prev = e, e
@@ -55,8 +55,8 @@ func (s *shard[V]) wake(e *Entry[V]) {
 	s.count--
 }
 
-// New returns a Map that creates the value of a key when its use begins, and forgets it when its last use ends. create
-// is called under a lock and must not call the Map. Its value may keep the entry, which has no Value yet.
+// New returns a Map. It creates the value of a key when its use begins, and forgets it when its last use ends. create
+// is called under a lock and must not call the Map. Its value may keep the entry; the entry has no Value yet.
 func New[V any](create func(*Entry[V]) *V) *Map[V] {
 	m := &Map[V]{create: create, seed: maphash.MakeSeed()}
 	for i := range m.shards {
@@ -67,9 +67,9 @@ func New[V any](create func(*Entry[V]) *V) *Map[V] {
 	return m
 }
 
-// NewCached is New for values that are costly to create: about idle of them, those used last, are kept although they
-// are not in use. keep is called when the last use of a value ends, and reports whether to keep it. Like create, it is
-// called under a lock.
+// NewCached is New for values costly to create: about idle of them, those used last, are kept although they are not in
+// use. keep is called when the last use of a value ends, and reports whether to keep it. Like create, it is called
+// under a lock.
 func NewCached[V any](idle int, create func(*Entry[V]) *V, keep func(*V) bool) *Map[V] {
 	m := New(create)
 	m.keep, m.idle = keep, max(idle/shards, 1)
@@ -80,7 +80,7 @@ func (m *Map[V]) shard(key string) *shard[V] {
 	return &m.shards[maphash.String(m.seed, key)%shards]
 }
 
-// Acquire returns the entry of a key, which has the same value until each Acquire and Share is matched by a Release.
+// Acquire returns the entry of a key. It has the same value until each Acquire and Share is matched by a Release.
 func (m *Map[V]) Acquire(key string) *Entry[V] {
 	s := m.shard(key)
 	s.mu.Lock()
@@ -98,14 +98,14 @@ func (m *Map[V]) Acquire(key string) *Entry[V] {
 	return e
 }
 
-// Share begins another use of an entry that is in use by the caller.
+// Share begins another use of an entry in use by the caller.
 func (e *Entry[V]) Share() {
 	e.shard.mu.Lock()
 	defer e.shard.mu.Unlock()
 	e.users++
 }
 
-// Release ends one use of an entry. It reports whether that was the last one.
+// Release ends one use of an entry. It reports whether it was the last one.
 func (e *Entry[V]) Release() (last bool) {
 	s := e.shard
 	s.mu.Lock()

@@ -17,7 +17,7 @@ type counter struct {
 
 func create(e *Entry[counter]) *counter { return &counter{entry: e} }
 
-// TestExclusion proves that the users of one key share one mutex, and that nothing is left when they are done.
+// TestExclusion: the users of one key share one mutex, and nothing is left when they are done.
 func TestExclusion(t *testing.T) {
 	m := New(create)
 	held := [3]*counter{}
@@ -66,7 +66,7 @@ func TestExclusion(t *testing.T) {
 	}
 }
 
-// TestCached proves that values are kept for their next use: the values that keep accepts, the most recently used ones.
+// TestCached: values are kept for their next use: the values accepted by keep, the most recently used ones.
 func TestCached(t *testing.T) {
 	m := NewCached(shards, create, func(c *counter) bool { return c.n > 0 })
 	use := func(key string, n int) *counter {
@@ -92,7 +92,7 @@ func TestCached(t *testing.T) {
 		}
 		return key
 	}
-	other := use(sameShard(1), 1) // "a" is in use, and so not the one of its shard that is idle
+	other := use(sameShard(1), 1) // "a" is in use, and so not the idle one of its shard
 	if m.Acquire("a") != held {
 		t.Error("a value in use was replaced")
 	}

@@ -71,8 +71,8 @@ type Answer struct {
 	Raw     []byte // the whole response as it was sent
 }
 
-// Do sends a command by rpc and reads the answer. It fills in the message's id, time, sender and parameters where they
-// are missing. If the Partner answers an error, it returns an *Error.
+// Do sends a command by rpc and reads the answer. It fills in the message's id, time, sender and parameters if they are
+// missing. If the Partner answers an error, it returns an *Error.
 func (c *Client) Do(ctx context.Context, call *task.Call) (*Answer, error) {
 	m := c.complete(call)
 	id := requestID(&m)
@@ -83,7 +83,7 @@ func (c *Client) Do(ctx context.Context, call *task.Call) (*Answer, error) {
 	return c.version().decode(body, id)
 }
 
-// Request sends a request of a method that has no message, such as notification/set, and returns its result and the
+// Request sends a request of a method without a message, for example notification/set, and returns its result and the
 // whole response. If the Partner answers an error, it returns an *Error.
 func (c *Client) Request(ctx context.Context, method string, params any) (result, raw json.RawMessage, err error) {
 	encoded, err := json.Marshal(params)
@@ -99,7 +99,7 @@ func (c *Client) Request(ctx context.Context, method string, params any) (result
 	return json.RawMessage(response.Result.Raw), body, err
 }
 
-// exchange sends a request that is answered with one message, and returns the body of the answer.
+// exchange sends a request for an answer of one message, and returns the body of the answer.
 func (c *Client) exchange(ctx context.Context, path string, request []byte) ([]byte, error) {
 	res, err := c.post(ctx, path, request)
 	if err != nil {
@@ -141,8 +141,8 @@ func (c *Client) read(r io.Reader) ([]byte, error) {
 	return body, nil
 }
 
-// refusal is the error of an answer with another status than 200. Partners on the SDK of AIP 2 answer errors so where a
-// stream is asked for, or something about webhooks: the error is the member detail.
+// refusal is the error of an answer with another status than 200. Partners on the SDK of AIP 2 answer errors so to
+// requests for a stream, or about webhooks: the error is the member detail.
 func refusal(status int, body []byte) error {
 	var refused struct {
 		Detail struct {

@@ -46,7 +46,7 @@ func partner(t *testing.T, h http.HandlerFunc) *Client {
 	return c
 }
 
-// answering is a Partner that answers every request with one result or error, under its id.
+// answering is a Partner answering every request with one result or error, under its id.
 func answering(t *testing.T, member, value string) *Client {
 	return partner(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -266,7 +266,7 @@ func TestAnswersOfV2(t *testing.T) {
 	}
 }
 
-// Partners on the SDK of AIP 2 answer errors by an HTTP status where a stream was asked for.
+// Partners on the SDK of AIP 2 answer errors by an HTTP status if a stream was asked for.
 func TestErrorOfV2ByStatus(t *testing.T) {
 	const body = `{"detail":{"code":-32009,"message":"Authorization failed","data":"senderId"}}`
 	c := partner(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, body, http.StatusForbidden) })
@@ -358,7 +358,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// A command does not go to the address that an answer points at.
+// A command does not go to the address in a redirect.
 func TestRedirectIsNotFollowed(t *testing.T) {
 	reached := false
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))

@@ -22,7 +22,7 @@ import (
 // NewID returns a unique id: prefix, a hyphen and 26 random letters and digits.
 func NewID(prefix string) string { return prefix + "-" + rand.Text() }
 
-// complete returns the message of a call, with defaults for the members that are missing.
+// complete returns the message of a call, with defaults for missing members.
 func (c *Client) complete(call *task.Call) task.Message {
 	m := call.Message
 	if m.ID == "" {
@@ -81,11 +81,11 @@ func appendTimeOrNull(dst []byte, t time.Time) []byte {
 	return task.AppendTime(dst, t)
 }
 
-// requestID returns the id of the request with a message. It is the message's id, so that logs on both sides name one
-// id only.
+// requestID returns the id of the request with a message. It is the message's id, so logs on both sides name one id
+// only.
 func requestID(m *task.Message) jsonrpc.ID { return task.AppendString(nil, m.ID) }
 
-// Error is a JSON-RPC error that a Partner answered.
+// Error is a JSON-RPC error in a Partner's answer.
 type Error struct {
 	Code    int64
 	Message string
@@ -96,16 +96,16 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("%d %s", e.Code, e.Message) }
 
-// FormatError is an answer with HTTP status 200 that is not a JSON-RPC response.
+// FormatError is an answer with HTTP status 200, but no JSON-RPC response.
 type FormatError struct {
-	Detail string // what is wrong with it
+	Detail string // its fault
 	Body   []byte
 }
 
 // Error implements error.
 func (e *FormatError) Error() string { return "the answer is not a JSON-RPC response: " + e.Detail }
 
-// ErrEmpty is an answer with HTTP status 200 and no body. Servers answer so where nothing is mounted.
+// ErrEmpty is an answer with HTTP status 200 and no body. Servers answer so on a path without a mount.
 var ErrEmpty = errors.New("the answer has HTTP status 200 and is empty")
 
 // parse reads the envelope of the response to the request with an id.
@@ -118,7 +118,7 @@ func parse(body []byte, id jsonrpc.ID) (res jsonrpc.Response, err error) {
 		return res, &FormatError{Detail: bad.Detail, Body: body}
 	}
 	if f := res.Failure; f != nil {
-		// A Partner that could not read the request does not know its id.
+		// A Partner unable to read the request does not know its id.
 		return res, &Error{Code: f.Code, Message: f.Message, Data: json.RawMessage(f.Data.Raw), Raw: body}
 	}
 	if !sameID(res.ID, id) {
@@ -127,7 +127,7 @@ func parse(body []byte, id jsonrpc.ID) (res jsonrpc.Response, err error) {
 	return res, nil
 }
 
-// decode reads the response to the request with an id that has a message.
+// decode reads the response to the request with the id of a message.
 func (v *version) decode(body []byte, id jsonrpc.ID) (*Answer, error) {
 	res, err := parse(body, id)
 	if err != nil {

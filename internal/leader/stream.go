@@ -26,7 +26,7 @@ type Event struct {
 	Raw []byte // the whole frame as it was sent; valid until the next event
 }
 
-// How a stream that was interrupted is resumed.
+// The delays and the number of attempts to resume an interrupted stream.
 const (
 	firstWait = 100 * time.Millisecond
 	maxWait   = 5 * time.Second
@@ -34,10 +34,10 @@ const (
 )
 
 // Follow sends a start, continue or re-stream by stream and yields its events, each once and in order, until the task
-// ends. Event numbers rise, with gaps where a Partner leaves some out (AIP v01.00 §6.2.6 (3)). When the stream is
+// ends. Event numbers rise, with gaps if a Partner leaves some out (AIP v01.00 §6.2.6 (3)). When the stream is
 // interrupted, Follow calls interrupted with the reason and resumes the stream. It cannot resume the stream of a
-// continue that was interrupted before its first event, because the continue may have been executed. If the Partner
-// answers an error, Follow yields an *Error and returns.
+// continue interrupted before its first event, because the continue may have been executed. If the Partner answers an
+// error, Follow yields an *Error and returns.
 func (c *Client) Follow(ctx context.Context, call *task.Call, interrupted func(error)) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		next := *call

@@ -34,7 +34,7 @@ var frames = []string{
 		`"sessionId":"s"}`,
 }
 
-// asked is what a request to the stream asks for.
+// asked is the content of a request to the stream.
 type asked struct {
 	ID     json.RawMessage
 	Params struct {
@@ -73,7 +73,7 @@ func frame(a *asked, seq int) string {
 		seq, a.ID, seq, frames[seq-1])
 }
 
-// follow gathers what a stream yields: the numbers of its events, and the error at its end.
+// follow gathers the yield of a stream: the numbers of its events, and the error at its end.
 func follow(t *testing.T, c *Client, command task.Command, after uint64) (seqs []uint64, cuts int, err error) {
 	t.Helper()
 	call := &task.Call{Message: task.Message{Command: command, TaskID: "t1"}, AfterSeq: after}
@@ -86,7 +86,7 @@ func follow(t *testing.T, c *Client, command task.Command, after uint64) (seqs [
 	return seqs, cuts, nil
 }
 
-// TestMediaTypes: what says that an answer is a stream is compared by its meaning.
+// TestMediaTypes: the media type of a stream is compared by its meaning.
 func TestMediaTypes(t *testing.T) {
 	for media, stream := range map[string]bool{
 		"Text/Event-Stream": true, "text/event-stream;charset=UTF-8": true,
@@ -105,7 +105,7 @@ func TestMediaTypes(t *testing.T) {
 	}
 }
 
-// TestFollowComesBack cuts the stream after every byte of it, and after that after every byte of what is left.
+// TestFollowComesBack cuts the stream after every byte of it, and then after every byte of the rest.
 func TestFollowComesBack(t *testing.T) {
 	var cutAt atomic.Int64
 	c := partnerThat(t, func(out io.Writer, a *asked) {

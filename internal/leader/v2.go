@@ -9,8 +9,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// version is how one generation of AIP writes what the others have, too. What the two have in common is in v01.00's
-// words elsewhere in this package.
+// version is the form of common things of AIP in one generation. The common part of the two is in v01.00's words
+// elsewhere in this package.
 type version struct {
 	command         string // the type of a command
 	member          string // of the params of rpc; those of stream are v01.00's
@@ -18,7 +18,7 @@ type version struct {
 	lastMessage     string // the parameter of get
 	task            string // the type of a task
 	status          string // the type of an event
-	other           string // what is said of an answer in the other generation
+	other           string // the words about an answer in the other generation
 }
 
 var (
@@ -52,7 +52,7 @@ func (v *version) appendRequest(dst []byte, id jsonrpc.ID, method string, m *tas
 	return jsonrpc.End(append(dst, '}'))
 }
 
-// result is a TaskResult of AIP 2, which is a Message of its Partner with what a Task of v01.00 has.
+// result is a TaskResult of AIP 2: a Message of its Partner with the content of a Task of v01.00.
 type result struct {
 	task.Task
 	ID       string    `json:"id"` // of the message
@@ -61,7 +61,7 @@ type result struct {
 	Commands []command `json:"commandHistory"`
 }
 
-// command is a TaskCommand. Its mentions, which only groups have, may be a word or a list.
+// command is a TaskCommand. Its mentions, found in groups only, may be a word or a list.
 type command struct {
 	task.Message
 	Mentions json.RawMessage `json:"mentions"`

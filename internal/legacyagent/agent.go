@@ -32,7 +32,7 @@ import (
 // Options are an agent's settings. The zero value is valid.
 type Options struct {
 	URL   string        // the endpoint in the card. Default: the host of the request for the card
-	Tasks int           // how many tasks are kept; beyond it, the oldest is dropped. Default: 10,000
+	Tasks int           // the most tasks kept; beyond it, the oldest is dropped. Default: 10,000
 	Pace  time.Duration // pause between two words of a streamed echo. Default: none
 }
 
@@ -167,7 +167,7 @@ var (
 	errClosed   = &failure{-32603, "The agent is shutting down"}
 )
 
-// call executes a method whose answer is one Task, and appends that.
+// call executes a method with one Task as its answer, and appends the Task.
 func (a *Agent) call(ctx context.Context, req *jsonrpc.Request, dst []byte) ([]byte, *failure) {
 	switch req.Method {
 	case "tasks/send":
@@ -237,7 +237,7 @@ func (a *Agent) begin(m incoming, streamed bool) (*turn, *failure) {
 	return t, nil
 }
 
-// add stores a task, and drops the oldest one where there are too many.
+// add stores a task, and drops the oldest one if there are too many.
 func (a *Agent) add(r *record) {
 	a.tasks[r.id] = r
 	if len(a.ring) < a.options.Tasks {

@@ -172,7 +172,7 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// Work continues when the client leaves; a resubscriber gets the state of the task and what follows.
+// Work continues when the client leaves; a resubscriber gets the state of the task and the later events.
 func TestDisconnect(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		a := New(Options{})

@@ -33,7 +33,7 @@ func message(req *jsonrpc.Request) (incoming, *failure) {
 	if !found {
 		return incoming{}, errParts
 	}
-	// The request is a view of a buffer that will be reused.
+	// The request is a view of a buffer to be reused.
 	return incoming{strings.Clone(id), strings.Clone(req.Params.Get("sessionId").Str), strings.Clone(text)}, nil
 }
 
@@ -43,8 +43,8 @@ type step struct {
 	state string
 	say   string
 
-	name         string // of the artifact; empty where the step is a state
-	part         string // JSON of a part that is no text; otherwise empty
+	name         string // of the artifact; empty if the step is a state
+	part         string // JSON of a part other than text; otherwise empty
 	text         string
 	clock        bool // the text is the time of sending, in nanoseconds since 1970
 	append, last bool
@@ -59,7 +59,7 @@ const (
 
 const maxArtifacts = 1000 // of one task
 
-// plan returns the steps for a message. isAnswer reports that the agent had asked for it.
+// plan returns the steps for a message. isAnswer is set if the agent had asked for it.
 func plan(text string, isAnswer, streamed bool, pace time.Duration) []step {
 	if isAnswer {
 		return []step{{name: "answer", text: "you said: " + text, last: true}, {state: "completed", say: "done"}}
@@ -228,7 +228,7 @@ func (r *record) apply(s *step) {
 	}
 }
 
-// event returns the event of a step that was just taken.
+// event returns the event of a step just taken.
 func (r *record) event(s *step) []byte {
 	if s.name == "" {
 		return r.statusEvent()
@@ -238,7 +238,7 @@ func (r *record) event(s *step) []byte {
 	return append(appendArtifact(b, &chunk, len(r.artifacts)-1, s.append), '}')
 }
 
-// cancel ends the task. It reports false for one that has ended.
+// cancel ends the task. It reports false for an ended one.
 func (r *record) cancel() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -246,14 +246,14 @@ func (r *record) cancel() bool {
 		return false
 	}
 	if r.turn != nil {
-		r.turn.listen = true // for clients that resubscribe
+		r.turn.listen = true // for clients about to resubscribe
 		close(r.turn.stop)
 	}
 	r.apply(&step{state: "canceled", say: "canceled"})
 	return true
 }
 
-// join returns the running turn, how many of its events are past, and the task's status.
+// join returns the running turn, the number of its past events, and the task's status.
 func (r *record) join() (t *turn, past int, status []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

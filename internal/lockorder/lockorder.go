@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lockorder has the mutexes under which one room calls another, and the order in which they are taken. No
-// goroutine asks for a lock while it holds one of the same or of a later level: two goroutines that take locks in
-// different orders wait for each other for ever.
+// Package lockorder has the mutexes under which one room calls another, and the order of taking them. No goroutine asks
+// for a lock while it holds one of the same or of a later level: two goroutines taking locks in different orders wait
+// for each other for ever.
 //
-// The order is that of the calls: the engines of a shard open and close under its slot, acceptors store under the lock
-// of a task, also at other nodes, and every call to another node needs the lock of the cluster for a moment. A mutex
-// under which its room calls only itself, or a room that never calls back, needs no level, and is a sync.Mutex.
+// The order is the order of the calls: the engines of a shard open and close under its slot, acceptors store under the
+// lock of a task, also at other nodes, and every call to another node needs the lock of the cluster for a moment. A
+// mutex under which its room calls only itself, or a room without calls back, needs no level, and is a sync.Mutex.
 //
-// Tests set Checked. Then a wrong order panics where it happens, also where no other goroutine waits.
+// Tests set Checked. Then a wrong order panics at once, also if no other goroutine waits.
 package lockorder
 
 import (
@@ -21,7 +21,7 @@ import (
 // Checked has every Mutex check the order. Only tests set it, before a Mutex is used.
 var Checked bool
 
-// The levels, in the order in which the locks are taken.
+// The levels, in the order of taking the locks.
 type (
 	Shard   struct{} // shard.Set's, of one shard: held while its engines open, and while they end their work
 	Task    struct{} // partner's, of one task: held while its log is written, and while acceptors store
@@ -46,7 +46,7 @@ var names = [...]string{1: "shard", 2: "task", 3: "entry", 4: "cluster", 5: "cal
 // Mutex is a sync.Mutex with a level.
 type Mutex[L Level] struct {
 	mu     sync.Mutex
-	holder uint64 // the goroutine that holds it, if Checked
+	holder uint64 // the goroutine with the lock, if Checked
 }
 
 // Lock implements sync.Locker.
@@ -85,7 +85,7 @@ func (m *Mutex[L]) Unlock() {
 	m.mu.Unlock()
 }
 
-// held has the levels that each goroutine holds, or waits for.
+// held has the levels held, or waited for, by each goroutine.
 var held struct {
 	sync.Mutex
 	by map[uint64][]level

@@ -10,7 +10,7 @@ import (
 
 func init() { Checked = true }
 
-// TestOrder: locks that are taken in another order than theirs panic, though nobody else holds one.
+// TestOrder: locks taken in another order than theirs panic, though no other goroutine holds one.
 func TestOrder(t *testing.T) {
 	var shard Mutex[Shard]
 	var one, other Mutex[Task]
@@ -36,7 +36,7 @@ func TestOrder(t *testing.T) {
 	}
 	var work sync.WaitGroup
 	cluster.Lock()
-	work.Go(func() { // what another goroutine holds does not matter
+	work.Go(func() { // locks of another goroutine do not matter
 		if got := lock([]sync.Locker{&one}); got != "" {
 			t.Error(got)
 		}
@@ -58,7 +58,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// lock takes locks one after the other, and releases them. It returns with what it panicked.
+// lock takes locks one after the other, and releases them. It returns the value of its panic.
 func lock(all []sync.Locker) (panicked string) {
 	defer func() {
 		if what := recover(); what != nil {

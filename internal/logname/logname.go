@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package logname builds the names of logs and of lists of logs, and takes them apart. A name begins with the log's
-// class, one byte, by which the writers that share a store find their own logs. The logs of tasks and of their outboxes
-// then name the Partner, the Leader and the task, so that two Leaders that use the same taskId never meet.
+// class, one byte. By the class the writers of a common store find their own logs. The logs of tasks and of their
+// outboxes then name the Partner, the Leader and the task, so two Leaders with the same taskId never meet.
 package logname
 
 import (
@@ -15,22 +15,21 @@ import (
 // The classes. They are stored, and so is the separator.
 const (
 	Task     = 't' // a task, written by package partner
-	Outbox   = 'n' // what is sent to a task's webhooks, written by package notify
-	Endpoint = 'e' // an endpoint of webhooks that an operator has disabled, written by package notify
+	Outbox   = 'n' // the messages to a task's webhooks, written by package notify
+	Endpoint = 'e' // an endpoint of webhooks disabled by an operator, written by package notify
 	Inbox    = 'i' // the messages to an AID, written by package mailbox
-	AUN      = 'u' // what AUN has of a task, and who follows it from where, written by package wsfront
+	AUN      = 'u' // AUN's part of a task, and its followers with their positions, written by package wsfront
 
 	Membership = 'm' // an agent's membership of a group, written by package group
-	GroupTask  = 'g' // what has been published of a task in a group, written by package group
+	GroupTask  = 'g' // the publications of a task in a group, written by package group
 
-	Quota     = 'q' // what a quota has counted, written by package policy
-	UsedToken = 'j' // a token that may be used once, written by package aac
+	Quota     = 'q' // the counts of a quota, written by package policy
+	UsedToken = 'j' // a token for a single use, written by package aac
 	Standing  = 'c' // the certificates of a Leader, written by package standing
-	Secret    = 'k' // what the names of tasks for their agents have in them, written by package partner
+	Secret    = 'k' // the secret in the names of tasks for their agents, written by package partner
 )
 
-// SecretOfTasks is the name of the log with the secret in the names that tasks have for their agents. Each shard has
-// one.
+// SecretOfTasks is the name of the log with the secret in the names of tasks for their agents. Each shard has one.
 const SecretOfTasks = string(Secret) + "tasks"
 
 // Separator stands between the parts of a name. None of them can hold it.
@@ -50,16 +49,16 @@ func BehindPartner(partner string) string { return string(Task) + partner + "\x0
 // OfLeader begins the names of the logs of all tasks of a Leader at a Partner.
 func OfLeader(partner, leader string) string { return OfPartner(partner) + leader + Separator }
 
-// OutboxOf returns the name of the outbox of a task, whose own log has the name given.
+// OutboxOf returns the name of the outbox of a task, given the name of its own log.
 func OutboxOf(task string) string { return string(Outbox) + task[1:] }
 
-// TaskOf returns the name of a task's own log, where its outbox has the name given.
+// TaskOf returns the name of a task's own log, given the name of its outbox.
 func TaskOf(outbox string) string { return string(Task) + outbox[1:] }
 
 // InboxOf returns the name of the inbox of an AID.
 func InboxOf(aid string) string { return string(Inbox) + aid }
 
-// AUNTask returns the name of the log with what AUN has of a task.
+// AUNTask returns the name of the log with AUN's part of a task.
 func AUNTask(taskID string) string { return string(AUN) + taskID }
 
 // FollowerOf returns the AID in the name of a log of AUNPosition; empty for other names.
@@ -69,12 +68,12 @@ func FollowerOf(log string) string {
 	return aid
 }
 
-// AUNPosition returns the name of the log that says how far a device has received the events of a task.
+// AUNPosition returns the name of the log with a device's position in the events of a task.
 func AUNPosition(taskID, aid, device, slot string) string {
 	return AUNTask(taskID) + Separator + aid + Separator + device + Separator + slot
 }
 
-// MembershipsOf begins the names of the logs of all memberships of a Partner in a Leader's group, of which at most one
+// MembershipsOf begins the names of the logs of all memberships of a Partner in a Leader's group. At most one of them
 // has not ended.
 func MembershipsOf(partner, leader, groupID string) string {
 	return string(Membership) + partner + Separator + leader + Separator + groupID + Separator
@@ -87,13 +86,13 @@ func SplitMembership(log string) (partner, leader, groupID string) {
 	return partner, leader, groupID
 }
 
-// GroupTasksOf begins the names of the logs that say what has been published of the tasks of a group. Behind it are the
-// id of the task and something that no other such log has, since tasks may have the same id one after the other.
+// GroupTasksOf begins the names of the logs about the publications of a group's tasks. Behind it are the id of the task
+// and a part unlike that of any other such log, since tasks may have the same id one after the other.
 func GroupTasksOf(partner, leader, groupID string) string {
 	return string(GroupTask) + partner + Separator + leader + Separator + groupID + Separator
 }
 
-// TaskOfGroup returns the id of the task in the name of a log that begins with GroupTasksOf.
+// TaskOfGroup returns the id of the task in the name of a log beginning with GroupTasksOf.
 func TaskOfGroup(log string) (taskID string) {
 	_, _, rest := Split(log)
 	_, rest, _ = strings.Cut(rest, Separator)
@@ -101,10 +100,10 @@ func TaskOfGroup(log string) (taskID string) {
 	return taskID
 }
 
-// QuotaOf returns the name of the log of what a quota has counted under a key: a Leader, a Partner, or nothing.
+// QuotaOf returns the name of the log of a quota's count under a key: a Leader, a Partner, or nothing.
 func QuotaOf(name, key string) string { return string(Quota) + name + Separator + key }
 
-// UsedTokenOf returns the name of the log of a token that was used at a Partner. key is one of the token's own.
+// UsedTokenOf returns the name of the log of a token used at a Partner. key is one of the token's own.
 func UsedTokenOf(partner, key string) string { return string(UsedToken) + partner + Separator + key }
 
 // StandingOf returns the name of the log with the certificates of a Leader.
@@ -112,13 +111,13 @@ func StandingOf(leader string) string { return string(Standing) + leader }
 
 // The lists of tasks in the store. Their names begin like those of the tasks' logs, behind the first byte.
 const (
-	byState   = 'l' // the tasks of a Leader that are in a state, by when they changed
+	byState   = 'l' // the tasks of a Leader in a state, by the time of their change
 	bySession = 's' // the tasks of a Leader in a session, likewise
-	byID      = 'i' // the tasks at a Partner that have an id, of all Leaders
-	byChange  = 'a' // the tasks of all Partners and Leaders that are in a state, by when they changed
+	byID      = 'i' // the tasks at a Partner with an id, of all Leaders
+	byChange  = 'a' // the tasks of all Partners and Leaders in a state, by the time of their change
 )
 
-// ListOfState returns the name of the list of a Leader's tasks that are in a state.
+// ListOfState returns the name of the list of a Leader's tasks in a state.
 func ListOfState(partner, leader, state string) string {
 	return string(byState) + partner + Separator + leader + Separator + state
 }
@@ -131,20 +130,20 @@ func StateOfList(list string) (state string, ok bool) {
 	return list[strings.LastIndex(list, Separator)+1:], true
 }
 
-// ListOfAll returns the name of the list of all tasks that are in a state.
+// ListOfAll returns the name of the list of all tasks in a state.
 func ListOfAll(state string) string { return string(byChange) + state }
 
-// ListOfSession returns the name of the list of a Leader's tasks in a session, of which a short key is given.
+// ListOfSession returns the name of the list of a Leader's tasks in a session, given by a short key.
 func ListOfSession(partner, leader, session string) string {
 	return string(bySession) + partner + Separator + leader + Separator + session
 }
 
-// ListOfID returns the name of the list of the tasks at a Partner that have an id.
+// ListOfID returns the name of the list of the tasks at a Partner with an id.
 func ListOfID(partner, taskID string) string { return string(byID) + partner + Separator + taskID }
 
-// Shard returns which of a number of shards has what concerns a Leader at a Partner: tasks, outboxes and memberships.
-// All that counts towards one limit is in one shard. The tasks of an AID are in one shard at whichever Partner, with
-// its inbox, which pins their logs.
+// Shard returns the shard, of a number of shards, for a Leader at a Partner: for its tasks, outboxes and memberships.
+// All counting towards one limit is in one shard. The tasks of an AID are in one shard at whichever Partner, together
+// with its inbox, as the inbox pins their logs.
 func Shard(shards int, partner, leader string) int {
 	switch {
 	case shards == 1:
@@ -155,13 +154,13 @@ func Shard(shards int, partner, leader string) int {
 	return replay.ShardOf(shards, partner, quota.Key(leader))
 }
 
-// aidLeader begins the name of a Leader that is an AID; see identity.Peer.
+// aidLeader begins the name of a Leader with an AID; see identity.Peer.
 const aidLeader = "aid:"
 
-// ShardOfAID returns which of a number of shards has the inbox of an AID, and its tasks.
+// ShardOfAID returns the shard, of a number of shards, with the inbox of an AID, and its tasks.
 func ShardOfAID(shards int, aid string) int { return Shard(shards, "", aidLeader+aid) }
 
-// ShardOf returns which of a number of shards has the log of a task.
+// ShardOf returns the shard, of a number of shards, with the log of a task.
 func ShardOf(shards int, log string) int {
 	partner, leader, _ := Split(log)
 	return Shard(shards, partner, leader)
@@ -177,8 +176,8 @@ func Split(log string) (partner, leader, taskID string) {
 	return partner, leader, taskID
 }
 
-// Owner returns the key under which the logs of a class are counted: one for each Leader of each Partner, and one for
-// all Leaders of a Partner that are not verified.
+// Owner returns the key for counting the logs of a class: one for each Leader of each Partner, and one for all
+// unverified Leaders of a Partner.
 func Owner(log string) string {
 	partner, leader, _ := Split(log)
 	if key := quota.Key(leader); key != leader {

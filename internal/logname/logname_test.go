@@ -54,7 +54,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestOwner proves that all unverified Leaders of a Partner share their limits, and that no others do.
+// TestOwner: all unverified Leaders of a Partner share their limits, and no others do.
 func TestOwner(t *testing.T) {
 	for _, tc := range []struct {
 		a, b string

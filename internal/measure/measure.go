@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package measure counts durations for metrics, without a lock, and without an allocation where nothing is traced. How
-// metrics are exported is the host's business.
+// Package measure counts durations for metrics, without a lock, and without an allocation if nothing is traced. The
+// export of metrics is the host's business.
 package measure
 
 import (
@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// bounds are the upper bounds of the buckets, the last one excluded, which has none.
+// bounds are the upper bounds of the buckets, the last one excluded: it has none.
 var bounds = [...]time.Duration{
 	100 * time.Microsecond, 500 * time.Microsecond,
 	time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond,
@@ -27,7 +27,7 @@ type Durations struct {
 	exemplars [len(bounds) + 1]atomic.Pointer[Exemplar]
 }
 
-// Exemplar is a duration of which there is a trace.
+// Exemplar is a duration with a trace.
 type Exemplar struct {
 	Took            float64 // seconds
 	At              time.Time
@@ -37,8 +37,8 @@ type Exemplar struct {
 // Add counts a duration.
 func (d *Durations) Add(took time.Duration) { d.add(took) }
 
-// AddTraced counts the duration of what a span records. If the span is sampled, it is the exemplar of its bucket from
-// now on. Otherwise nothing is allocated.
+// AddTraced counts the duration of the work recorded by a span. If the span is sampled, it is the exemplar of its
+// bucket from now on. Otherwise nothing is allocated.
 func (d *Durations) AddTraced(took time.Duration, span trace.Span) {
 	i := d.add(took)
 	if of := span.SpanContext(); of.IsSampled() {
@@ -57,10 +57,10 @@ func (d *Durations) add(took time.Duration) int {
 	return i
 }
 
-// Counts is how many durations each bucket of a histogram holds.
+// Counts has the number of durations in each bucket of a histogram.
 type Counts [len(bounds) + 1]uint64
 
-// Counts returns how many durations each bucket holds.
+// Counts returns the number of durations in each bucket.
 func (d *Durations) Counts() (c Counts) {
 	for i := range c {
 		c[i] = d.buckets[i].Load()
@@ -75,7 +75,7 @@ func (c *Counts) Add(other Counts) {
 	}
 }
 
-// Sub returns what was counted after other counts of the same histogram.
+// Sub returns the durations counted after other counts of the same histogram.
 func (c Counts) Sub(other Counts) Counts {
 	for i, n := range other {
 		c[i] -= min(n, c[i])
@@ -83,7 +83,7 @@ func (c Counts) Sub(other Counts) Counts {
 	return c
 }
 
-// Total returns how many durations there are.
+// Total returns the number of durations.
 func (c Counts) Total() (n uint64) {
 	for _, one := range c {
 		n += one
@@ -91,9 +91,8 @@ func (c Counts) Total() (n uint64) {
 	return n
 }
 
-// Quantile returns the time that a part q of the durations, between 0 and 1, have not exceeded. Like Prometheus, it
-// supposes that the durations of a bucket are spread evenly, and that none exceeds the last bound. It is 0 for no
-// durations.
+// Quantile returns the time not exceeded by a part q, between 0 and 1, of the durations. Like Prometheus, it supposes
+// the durations of a bucket to be spread evenly, and none to exceed the last bound. It is 0 for no durations.
 func (c Counts) Quantile(q float64) time.Duration {
 	rank := q * float64(c.Total())
 	var below time.Duration
@@ -110,16 +109,16 @@ func (c Counts) Quantile(q float64) time.Duration {
 	return below
 }
 
-// Snapshot is what a histogram holds at a moment.
+// Snapshot is the content of a histogram at a moment.
 type Snapshot struct {
 	Count   uint64
 	Sum     float64            // seconds
-	Buckets map[float64]uint64 // how many durations were at most so many seconds
+	Buckets map[float64]uint64 // the number of durations of at most so many seconds
 
-	Exemplars []*Exemplar // the last one of each bucket that has any
+	Exemplars []*Exemplar // the last one of each bucket with any
 }
 
-// Snapshot returns what the histogram holds. What is added meanwhile is in it, or is not.
+// Snapshot returns the content of the histogram. A duration added meanwhile is in it, or is not.
 func (d *Durations) Snapshot() Snapshot {
 	s := Snapshot{Buckets: make(map[float64]uint64, len(bounds))}
 	for i := range d.buckets {

@@ -30,7 +30,7 @@ func TestDurations(t *testing.T) {
 	}
 }
 
-// TestExemplars: the last traced duration of a bucket is its exemplar. What is not sampled costs nothing.
+// TestExemplars: the last traced duration of a bucket is its exemplar. An unsampled one costs nothing.
 func TestExemplars(t *testing.T) {
 	var d Durations
 	add := func(took time.Duration, id byte, flags trace.TraceFlags) {
@@ -57,7 +57,7 @@ func TestExemplars(t *testing.T) {
 	}
 }
 
-// TestQuantile: a quantile is interpolated in its bucket, and only what was added between two counts is in it.
+// TestQuantile: a quantile is interpolated in its bucket, and only durations added between two counts are in it.
 func TestQuantile(t *testing.T) {
 	var d Durations
 	for range 100 {

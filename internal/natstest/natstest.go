@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package natstest runs private NATS servers with JetStream for tests and benchmarks: real processes, built from the
-// module in server/, with ports and data of their own. They end with the process that started them, however that ends.
+// module in server/, with ports and data of their own. They end with the process of their start, however that ends.
 package natstest
 
 import (
@@ -23,22 +23,22 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/freeport"
 )
 
-// startLimit is how long servers may take to start or to stop.
+// startLimit is the time for servers to start or to stop.
 const startLimit = time.Minute
 
-// Config says what differs between clusters.
+// Config has the differences between clusters.
 type Config struct {
 	// MaxPayload is the greatest size of a message, in bytes; default 1 MiB.
 	MaxPayload int
-	// SyncInterval says when the servers sync what they write to their disks; default "always".
+	// SyncInterval is the interval of the servers to sync their writes to their disks; default "always".
 	SyncInterval string
-	// Hidden says that servers do not tell clients of one another: a client knows the addresses that it was given,
-	// such as those of proxies.
+	// Hidden has servers not tell clients of one another: a client knows its given addresses only, for example those of
+	// proxies.
 	Hidden bool
 }
 
-// Cluster is one server, or several that share their streams. While one of its methods, or of its servers', runs, no
-// other may be called.
+// Cluster is one server, or several with common streams. While one of its methods, or of its servers', runs, no other
+// may be called.
 type Cluster struct {
 	Servers []*Server
 	dir     string
@@ -56,7 +56,7 @@ type Server struct {
 	cmd       *exec.Cmd
 	ended     chan struct{} // closed when the process has ended
 	watcher   *exec.Cmd
-	end       io.Closer // its input, which stays open as long as this process is there
+	end       io.Closer // its input, open as long as this process is there
 }
 
 // Start starts a number of servers, and returns when JetStream can be used.
@@ -141,7 +141,7 @@ func (c *Cluster) URL() string {
 	return strings.Join(all, ",")
 }
 
-// Ready waits until JetStream can be used: every server is up, and knows the leader, which has heard of all.
+// Ready waits until JetStream can be used: every server is up, and knows the leader, and the leader has heard of all.
 func (c *Cluster) Ready() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 	defer cancel()
@@ -234,7 +234,7 @@ func (c *Cluster) Named(name string) *Server {
 	return nil
 }
 
-// Leader returns the server that leads JetStream's own group; nil while there is none.
+// Leader returns the server leading JetStream's own group; nil while there is none.
 func (c *Cluster) Leader() *Server {
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 	defer cancel()
@@ -262,7 +262,7 @@ func (c *Cluster) Close() {
 // URL returns the address of the server.
 func (s *Server) URL() string { return fmt.Sprintf("nats://127.0.0.1:%d", s.Port) }
 
-// Log returns what the server has written to its log last.
+// Log returns the last part of the server's log.
 func (s *Server) Log() string {
 	text, err := os.ReadFile(filepath.Join(s.dir, "log"))
 	if err != nil {
@@ -271,7 +271,7 @@ func (s *Server) Log() string {
 	return string(text[max(0, len(text)-4000):])
 }
 
-// Run starts the process, with the data that it had if it was killed, and returns at once; see Ready.
+// Run starts the process, with its earlier data if it was killed, and returns at once; see Ready.
 func (s *Server) Run() error {
 	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -286,7 +286,7 @@ func (s *Server) Run() error {
 	ended, cmd := make(chan struct{}), s.cmd
 	s.ended = ended
 	go func() {
-		_ = cmd.Wait() // how it ends is the test's affair
+		_ = cmd.Wait() // its end is the test's affair
 		close(ended)
 	}()
 	// The watcher ends the server when its input is closed, because this process has ended.
@@ -301,7 +301,7 @@ func (s *Server) Run() error {
 	return nil
 }
 
-// PID returns the number of the process that was started last.
+// PID returns the number of the process started last.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
 // Kill ends the process at once, as SIGKILL does, and returns when it has ended.

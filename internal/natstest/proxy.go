@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Proxy is a TCP proxy in front of one server, which can be cut. Its methods may be called by any number of goroutines
-// at once.
+// Proxy is a TCP proxy in front of one server. It can be cut. Its methods may be called by any number of goroutines at
+// once.
 type Proxy struct {
 	listener net.Listener
 	target   string
@@ -18,8 +18,8 @@ type Proxy struct {
 
 	mu     sync.Mutex
 	state  *sync.Cond
-	mute   bool // nothing that the server says arrives
-	deaf   bool // nothing that clients say arrives
+	mute   bool // nothing sent by the server arrives
+	deaf   bool // nothing sent by clients arrives
 	cut    bool // there are no connections, and none can be made
 	delay  time.Duration
 	closed bool
@@ -41,14 +41,14 @@ func NewProxy(s *Server) (*Proxy, error) {
 // URL returns the address of the proxy.
 func (p *Proxy) URL() string { return "nats://" + p.listener.Addr().String() }
 
-// Mute says whether what the server says is held back; Deaf, what clients say. What was held back is sent when that
-// ends, unless the connection has ended.
+// Mute sets whether the server's bytes are held back; Deaf, the clients'. Held bytes are sent when this ends, unless
+// the connection has ended.
 func (p *Proxy) Mute(on bool) { p.set(func() { p.mute = on }) }
 
 // Deaf is described at Mute.
 func (p *Proxy) Deaf(on bool) { p.set(func() { p.deaf = on }) }
 
-// Cut says whether there are no connections. It ends those that there are, with what was held back.
+// Cut sets whether there are no connections. It ends the present ones, with all bytes held back.
 func (p *Proxy) Cut(on bool) {
 	p.set(func() {
 		if p.cut = on; on {
@@ -57,10 +57,10 @@ func (p *Proxy) Cut(on bool) {
 	})
 }
 
-// Delay has each piece that either side says arrive so much later, one after the other.
+// Delay has each piece of either side arrive so much later, one after the other.
 func (p *Proxy) Delay(d time.Duration) { p.set(func() { p.delay = d }) }
 
-// Reset ends all connections, with what was held back, and lets new ones be made, with nothing held back.
+// Reset ends all connections, with all bytes held back, and lets new ones be made, with nothing held back.
 func (p *Proxy) Reset() {
 	p.set(func() {
 		p.mute, p.deaf, p.cut, p.delay = false, false, false, 0
@@ -118,7 +118,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// copy copies what one side says to the other one, while held says that it is not held back.
+// copy copies the bytes of one side to the other one, unless held is set.
 func (p *Proxy) copy(from, to net.Conn, held *bool) {
 	defer from.Close()
 	defer to.Close()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package openapitest holds the requests of tests to what real servers say of their own interfaces (OpenAPI 3.1), so
-// that a double of such a server refuses what the server refuses. registry.json, ca.json and discovery.json are the
-// interfaces of the reference's servers, as those describe them.
+// Package openapitest holds the requests of tests to the descriptions of real servers of their own interfaces (OpenAPI
+// 3.1), so that a double of such a server refuses the same requests as the server. registry.json, ca.json and
+// discovery.json are the interfaces of the reference's servers, as those describe them.
 package openapitest
 
 import (
@@ -31,7 +31,7 @@ var (
 	Discovery = sync.OnceValue(func() *Interface { return read("discovery.json") })
 )
 
-// Interface is what a server takes. It may be used by any number of goroutines at once.
+// Interface is the interface of a server. It may be used by any number of goroutines at once.
 type Interface struct {
 	paths map[string]map[string]operation // by template and method
 
@@ -51,7 +51,7 @@ type operation struct {
 	}
 }
 
-// read reads a document of this package, which is known to be right.
+// read reads a document of this package, known to be right.
 func read(name string) *Interface {
 	text, err := documents.ReadFile(name)
 	if err != nil {
@@ -78,7 +78,7 @@ func read(name string) *Interface {
 // Knows reports whether the server has a path.
 func (i *Interface) Knows(path string) bool { return i.template(path) != "" }
 
-// Check returns why the server refuses a request whose body was read; nil if it takes it.
+// Check returns the server's reason to refuse a request, given its body; nil if it takes it.
 func (i *Interface) Check(r *http.Request, body []byte) error {
 	template := i.template(r.URL.Path)
 	if template == "" {
@@ -121,7 +121,7 @@ func (op *operation) has(name string) bool {
 	return false
 }
 
-// checkBody checks a body of JSON, or of a form. A server that describes no body reads none.
+// checkBody checks a body of JSON, or of a form. A server without a described body reads none.
 func (i *Interface) checkBody(op operation, template string, r *http.Request, body []byte) error {
 	if op.RequestBody == nil || len(body) == 0 && !op.RequestBody.Required {
 		return nil
@@ -154,7 +154,7 @@ func (i *Interface) checkBody(op operation, template string, r *http.Request, bo
 	return schema.Validate(value)
 }
 
-// template returns the path of the document that a path matches; empty for none. A path without parameters wins.
+// template returns the path of the document matched by a path; empty for none. A path without parameters wins.
 func (i *Interface) template(path string) (found string) {
 	if _, ok := i.paths[path]; ok {
 		return path
@@ -181,7 +181,7 @@ func (i *Interface) schema(template, method string, place ...string) *jsonschema
 	return i.compiler.MustCompile(i.name + pointer)
 }
 
-// validAs validates the text of a parameter, which may stand for a number or a truth value.
+// validAs validates the text of a parameter. It may stand for a number or a truth value.
 func validAs(s *jsonschema.Schema, text string) error {
 	err := s.Validate(text)
 	if err == nil {

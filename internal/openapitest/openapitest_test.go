@@ -13,7 +13,7 @@ func TestCheck(t *testing.T) {
 	for name, tt := range map[string]struct {
 		of                         func() *Interface
 		method, target, kind, body string
-		refused                    string // what the reason contains; empty for none
+		refused                    string // a part of the reason; empty for none
 	}{
 		"a list":             {Registry, "GET", agents + "?name=x&page_num=2&page_size=100&statuses=DRAFT", "", "", ""},
 		"an unknown member":  {Registry, "GET", agents + "?name=x&include_all=true", "", "", "no parameter include_all"},

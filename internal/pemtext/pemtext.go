@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package pemtext reads text with PEM blocks (RFC 7468). Text before, between and behind the blocks is skipped, and a
-// file may be several ones put together, with or without a line end between them. Where pem.Decode skips a damaged
-// block in silence, there is an error: what is missing might be what somebody relies on.
+// file may be several ones put together, with or without a line end between them. For a damaged block there is an
+// error, but pem.Decode skips it in silence: somebody might rely on the missing block.
 package pemtext
 
 import (
@@ -21,7 +21,7 @@ var (
 	List        = []string{"X509 CRL", "CRL"}
 )
 
-// ErrNone says that there is no certificate.
+// ErrNone is the error of a text without a certificate.
 var ErrNone = errors.New(`there is no PEM block "CERTIFICATE"`)
 
 const (
@@ -73,7 +73,7 @@ func Certificates(text []byte, most int) (all []*x509.Certificate, err error) {
 	return all, nil
 }
 
-// Lists returns the revocation lists in a text, or the one that is there in DER: at least one.
+// Lists returns the revocation lists in a text, or the one in DER: at least one.
 func Lists(text []byte) (all []*x509.RevocationList, err error) {
 	if !bytes.Contains(text, []byte(begin)) {
 		list, err := x509.ParseRevocationList(text)

@@ -59,7 +59,7 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// FuzzBlocks: a block that is read is one that stands in the text.
+// FuzzBlocks: a read block stands in the text.
 func FuzzBlocks(f *testing.F) {
 	f.Add([]byte(block("A", "one") + "text" + block("A", "two")))
 	f.Fuzz(func(t *testing.T, text []byte) {

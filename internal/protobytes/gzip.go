@@ -12,9 +12,9 @@ import (
 // Gzip is the name of the compression.
 const Gzip = "gzip"
 
-// Gunzip returns what makes the decompressors, and the compressors, of messages of at most max bytes. A decompressor
-// ends after one byte more. Connect's own inflate the rest of a message that is too large, to say how large it is, and
-// a megabyte may be gigabytes.
+// Gunzip returns the makers of decompressors, and of compressors, for messages of at most max bytes. A decompressor
+// ends after one byte more. Connect's own inflate the rest of a too large message, to state its size, and a megabyte
+// may be gigabytes.
 func Gunzip(max int) (func() connect.Decompressor, func() connect.Compressor) {
 	return func() connect.Decompressor { return &gunzip{most: int64(max) + 1} },
 		func() connect.Compressor { return gzip.NewWriter(io.Discard) }

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestGunzip holds that no more is inflated of a message than shows that it is too large.
+// TestGunzip: of a too large message, only one byte more than the limit is inflated.
 func TestGunzip(t *testing.T) {
 	const most = 1000
 	newReader, _ := Gunzip(most)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package protobytes carries messages of protocol buffers through package connect as bytes: what they mean is for the
-// codec of a dialect, and not for the front or the transport that carries them.
+// Package protobytes carries messages of protocol buffers through package connect as bytes: their meaning is for the
+// codec of a dialect, not for the front or the transport carrying them.
 package protobytes
 
 import (
@@ -13,11 +13,10 @@ import (
 // Message is an encoded message. An empty one may have no Data.
 type Message struct{ Data []byte }
 
-// Codec is a connect.Codec for Messages. It also encodes and decodes the messages that connect itself makes: those of
-// errors.
+// Codec is a connect.Codec for Messages. It also encodes and decodes connect's own messages: those of errors.
 type Codec struct{}
 
-// Name returns the name of the encoding, which is a part of the media type.
+// Name returns the name of the encoding, a part of the media type.
 func (Codec) Name() string { return "proto" }
 
 // Marshal returns the bytes of a message. Those of a Message are its Data.
@@ -31,7 +30,7 @@ func (Codec) Marshal(message any) ([]byte, error) {
 	return nil, fmt.Errorf("protobytes: a %T is no message", message)
 }
 
-// MarshalAppend appends the bytes of a message, so that connect keeps no view of a Message's Data.
+// MarshalAppend appends the bytes of a message, so connect keeps no view of a Message's Data.
 func (c Codec) MarshalAppend(dst []byte, message any) ([]byte, error) {
 	data, err := c.Marshal(message)
 	return append(dst, data...), err

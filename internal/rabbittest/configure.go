@@ -13,16 +13,16 @@ import (
 	"strings"
 )
 
-// packagesVersion is what install.sh calls the set of packages.
+// packagesVersion is install.sh's name of the set of packages.
 const packagesVersion = "2"
 
-// ResourceServer is how the broker is called in tokens.
+// ResourceServer is the broker's name in tokens.
 const ResourceServer = "rabbitmq"
 
 // tokenKey signs tokens of the broker.
 const tokenKey = "a key that signs the tokens of tests"
 
-// configure writes the files that the node reads.
+// configure writes the files for the node.
 func (b *Broker) configure(config Config) error {
 	conf := fmt.Sprintf("listeners.tcp.1 = 127.0.0.1:%d", b.Port) + `
 loopback_users = none
@@ -63,7 +63,7 @@ collect_statistics_interval = 60000
 	return nil
 }
 
-// security returns the settings of a broker whose clients log in by a password, a Token or, over TLS, a certificate.
+// security returns the settings of a broker with logins by a password, a Token or, over TLS, a certificate.
 func (b *Broker) security(config Config) string {
 	conf := `auth_mechanisms.1 = PLAIN
 auth_mechanisms.2 = AMQPLAIN
@@ -92,7 +92,7 @@ func (b *Broker) AddVhost(name string) error {
 	return err
 }
 
-// AddUser adds a user, or changes its password. A user without a password can only be that of a certificate.
+// AddUser adds a user, or changes its password. A user without a password can only log in by a certificate.
 func (b *Broker) AddUser(name, password string) error {
 	exists := fmt.Sprintf("rabbit_auth_backend_internal:exists(%s)", binary(name))
 	change := fmt.Sprintf("rabbit_auth_backend_internal:change_password(%s, %s, <<\"test\">>)",
@@ -102,7 +102,7 @@ func (b *Broker) AddUser(name, password string) error {
 	return err
 }
 
-// Permit lets a user configure, write and read what matches the regular expressions, in a virtual host.
+// Permit lets a user configure, write and read all matches of the regular expressions, in a virtual host.
 func (b *Broker) Permit(user, vhost, configure, write, read string) error {
 	_, err := b.Eval(fmt.Sprintf(
 		"rabbit_auth_backend_internal:set_permissions(%s, %s, %s, %s, %s, <<\"test\">>)",
@@ -110,8 +110,8 @@ func (b *Broker) Permit(user, vhost, configure, write, read string) error {
 	return err
 }
 
-// Token returns a JSON Web Token that the broker takes as a password. Claims are added to that of the audience, such as
-// sub, exp (Unix time in seconds), and scope.
+// Token returns a JSON Web Token for the broker, as a password. Claims are added to the claim of the audience, for
+// example sub, exp (Unix time in seconds), and scope.
 func Token(claims map[string]any) string {
 	all := map[string]any{"aud": ResourceServer}
 	for name, value := range claims {
@@ -128,16 +128,16 @@ func Token(claims map[string]any) string {
 	return signed + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// named is a list comprehension of Erlang over the open connections: %s stands for what is in the list, of the
+// named is a list comprehension of Erlang over the open connections: %s stands for the elements of the list, of the
 // connection P with the client-provided name Name. A connection may close meanwhile.
 const named = `[%s || P <- rabbit_networking:connections(), {ok, Name} <- [try {client_properties, Own} = ` +
 	`hd(rabbit_networking:connection_info(P, [client_properties])), ` +
 	`{_, _, It} = lists:keyfind(<<"connection_name">>, 1, Own), {ok, It} catch _:_ -> closed end]%s]`
 
-// Connections returns the names that the clients of the open connections gave them.
+// Connections returns the client-provided names of the open connections.
 func (b *Broker) Connections() ([]string, error) { return b.names(fmt.Sprintf(named, "Name", "")) }
 
-// CloseConnections closes the connections with a client-provided name, as an operator does. It returns how many.
+// CloseConnections closes the connections with a client-provided name, as an operator does. It returns their number.
 func (b *Broker) CloseConnections(name string) (int, error) {
 	closed, err := b.names(fmt.Sprintf(named,
 		`begin catch rabbit_networking:close_connection(P, "closed by an operator"), Name end`,
@@ -150,7 +150,7 @@ func (b *Broker) Queues(vhost string) ([]string, error) {
 	return b.names(fmt.Sprintf("[element(4, amqqueue:get_name(Q)) || Q <- rabbit_amqqueue:list(%s)]", binary(vhost)))
 }
 
-// names evaluates an expression that is a list of binaries.
+// names evaluates an expression for a list of binaries.
 func (b *Broker) names(expression string) ([]string, error) {
 	text, err := b.text(fmt.Sprintf(`lists:join("\n", %s)`, expression))
 	if err != nil || text == "" {

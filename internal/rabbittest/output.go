@@ -4,13 +4,13 @@ package rabbittest
 
 import "sync"
 
-// output keeps the last of what a process writes.
+// output keeps the last part of a process' output.
 type output struct {
 	mu sync.Mutex
 	b  []byte
 }
 
-// kept is how many bytes of a process' output are kept.
+// kept is the number of bytes kept of a process' output.
 const kept = 16 << 10
 
 func (o *output) Write(p []byte) (int, error) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package rabbittest runs a private RabbitMQ for tests and benchmarks: real, from Debian's packages, with a node name,
-// ports and data of its own. It ends with the process that started it, however that ends.
+// ports and data of its own. It ends with the process of its start, however that ends.
 package rabbittest
 
 import (
@@ -24,21 +24,21 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/freeport"
 )
 
-// StartLimit is how long a node may take to start or to stop. It takes 4 s on a machine that does nothing else.
+// StartLimit is the time for a node to start or to stop. It takes 4 s on an otherwise idle machine.
 const StartLimit = 5 * time.Minute
 
-// Config says what differs between brokers.
+// Config has the differences between brokers.
 type Config struct {
 	// CA, Cert and Key are files in PEM form. With them the broker listens for TLS, too, and takes the common name of a
 	// client's certificate as its user name (EXTERNAL).
 	CA, Cert, Key string
-	// Security returns the lines of rabbitmq.conf about TLS, authentication and authorization, for a broker whose ports
-	// are set. By default, clients log in by a password, by a Token, or by a certificate. Of other brokers, Token makes
-	// no tokens.
+	// Security returns the lines of rabbitmq.conf about TLS, authentication and authorization, for a broker with its ports
+	// set. By default, clients log in by a password, by a Token, or by a certificate. Of other brokers, Token makes no
+	// tokens.
 	Security func(*Broker) string
-	// Schedulers is how many cores the node uses at most; default 1.
+	// Schedulers is the most cores used by the node; default 1.
 	Schedulers int
-	// Parent is the folder in which the node's own is made; default that for temporary files.
+	// Parent is the folder for the node's own; default the one for temporary files.
 	Parent string
 }
 
@@ -47,8 +47,8 @@ type Broker struct {
 	Port, TLSPort int    // of AMQP 0-9-1, on 127.0.0.1; TLSPort is 0 without TLS
 	Node          string // the node's name, and by default the cluster's
 
-	root     string // where Debian's packages are unpacked
-	dir      string // everything that the node writes, its cookie included
+	root     string // the folder of Debian's packages, unpacked
+	dir      string // everything written by the node, its cookie included
 	cookie   string
 	epmdPort int
 	distPort int
@@ -58,7 +58,7 @@ type Broker struct {
 
 	node  *exec.Cmd
 	ended chan struct{} // closed when the node has ended
-	// end is read by the process that ends the node: when it is closed, by Kill or because this process has ended, the
+	// end is read by the process set up to end the node: when it is closed, by Kill or because this process has ended, the
 	// node's process group is killed.
 	end     io.WriteCloser
 	watcher *exec.Cmd
@@ -94,7 +94,7 @@ func Start(config Config) (*Broker, error) {
 	return b, b.Run()
 }
 
-// packages returns the folder in which install.sh has unpacked the packages.
+// packages returns the folder of the packages, as unpacked by install.sh.
 func packages() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -107,7 +107,7 @@ func packages() (string, error) {
 	return root, nil
 }
 
-// Python returns a command that runs a script of Python 3, which has pika.
+// Python returns a command to run a script of Python 3, with pika.
 func Python(ctx context.Context, script string) (*exec.Cmd, error) {
 	root, err := packages()
 	if err != nil {
@@ -123,7 +123,7 @@ func Python(ctx context.Context, script string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// libraries returns the variable of the environment by which programs of the packages find their shared libraries.
+// libraries returns the variable of the environment for the packages' programs to find their shared libraries.
 func libraries(root string) string {
 	found, _ := filepath.Glob(filepath.Join(root, "usr/lib/*-linux-gnu*")) // fails for a malformed pattern only
 	more, _ := filepath.Glob(filepath.Join(root, "lib/*-linux-gnu*"))
@@ -135,7 +135,7 @@ func (b *Broker) erlang(path ...string) string {
 	return filepath.Join(append([]string{b.root, "usr/lib/erlang"}, path...)...)
 }
 
-// executable returns the command that runs a program of Erlang's runtime.
+// executable returns the command to run a program of Erlang's runtime.
 func (b *Broker) executable(ctx context.Context, name string, args ...string) (*exec.Cmd, error) {
 	found, err := filepath.Glob(b.erlang("erts-*", "bin", name))
 	if err != nil || len(found) != 1 {
@@ -151,10 +151,10 @@ func (b *Broker) executable(ctx context.Context, name string, args ...string) (*
 	return cmd, nil
 }
 
-// Run starts the node again after Stop or Kill, with the data that it had.
+// Run starts the node again after Stop or Kill, with its earlier data.
 func (b *Broker) Run() error {
 	var said output
-	// The node would start the daemon that maps names to ports by itself, and leave it behind.
+	// By itself the node would start the daemon for mapping names to ports, and leave it behind.
 	epmd, err := b.executable(context.Background(), "epmd", "-port", strconv.Itoa(b.epmdPort), "-address", "127.0.0.1")
 	if err != nil {
 		return err
@@ -166,7 +166,7 @@ func (b *Broker) Run() error {
 	group := epmd.Process.Pid
 	kill := func() { killGroup(group) }
 
-	// The packages' script would start a shell that waits for the node; this is what it runs.
+	// The packages' script would start a shell waiting for the node; this is its command.
 	b.node, err = b.executable(context.Background(), "erlexec", "-noinput", "-s", "rabbit", "boot",
 		"-boot", "start_sasl", "+W", "w", "+S", fmt.Sprintf("%d:%[1]d", b.threads), "+A", "16", "+sbwt", "none",
 		"+P", "65536", "+B", "i",
@@ -262,7 +262,7 @@ func (b *Broker) Stop() error {
 func (b *Broker) Kill() error {
 	_, err := io.WriteString(b.end, "keep the data")
 	err = errors.Join(err, b.end.Close())
-	b.watcher.Wait() // its status is that of kill, which finds no process after Stop
+	b.watcher.Wait() // its status is kill's, and kill finds no process after Stop
 	<-b.ended
 	return err
 }
@@ -277,7 +277,7 @@ func (b *Broker) Eval(expression string) (string, error) {
 	return b.text(fmt.Sprintf(`io_lib:format("~0tp", [%s])`, expression))
 }
 
-// text evaluates an expression whose value is a text.
+// text evaluates an expression with a text as its value.
 func (b *Broker) text(expression string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), StartLimit)
 	defer cancel()

@@ -20,7 +20,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/devpki"
 )
 
-// TestBroker logs in by all mechanisms that the tests of groups use, and ends the node in all ways.
+// TestBroker logs in by all mechanisms in the tests of groups, and ends the node in all ways.
 func TestBroker(t *testing.T) {
 	pki, err := devpki.Make(devpki.Options{Dir: t.TempDir()})
 	if err != nil {
@@ -107,7 +107,7 @@ func TestBroker(t *testing.T) {
 	asynctest.Eventually(t, "no process stays", func() bool { return processesOf(t, b.dir) == nil })
 }
 
-// processesOf returns the commands of the processes that have a folder in their environment.
+// processesOf returns the commands of the processes with a folder in their environment.
 func processesOf(t *testing.T, dir string) (commands []string) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/environ")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package retryafter reads for how long an answer of HTTP asks not to be asked again.
+// Package retryafter reads the time for which an answer of HTTP asks not to be asked again.
 package retryafter
 
 import (
@@ -10,7 +10,7 @@ import (
 )
 
 // Read reads a Retry-After field (RFC 9110 §10.2.3): seconds, or a date. It returns no longer time than most, and 0
-// for a time that has passed, or a field that cannot be read.
+// for a past time, or an unreadable field.
 func Read(field string, now time.Time, most time.Duration) (wait time.Duration) {
 	if seconds, err := strconv.ParseUint(field, 10, 63); err == nil {
 		wait = time.Duration(min(seconds, uint64(most/time.Second))) * time.Second

@@ -10,12 +10,12 @@ import (
 	"go.opentelemetry.io/otel/baggage"
 )
 
-// own begins the names of the members of baggage by which the gateway tells an agent who calls.
+// own begins the names of the members of baggage by which the gateway names the caller to an agent.
 const own = "aip."
 
-// Received returns the context of a request that was received, without the members of its baggage that have names of
-// the gateway: what a caller says about itself under these names is not to get to an agent, whether the gateway says
-// anything by them or not.
+// Received returns the context of a received request, without the members of its baggage with names of the gateway: a
+// caller's claims about itself under these names are not to get to an agent, whether the gateway says anything by them
+// or not.
 func Received(ctx context.Context) context.Context {
 	had := baggage.FromContext(ctx)
 	if had.Len() == 0 {
@@ -49,7 +49,7 @@ func isOwn(name string) bool {
 	}
 }
 
-// decode decodes what is percent-encoded in a name, and leaves the rest as it is.
+// decode decodes the percent-encoded parts of a name, and leaves the rest as it is.
 func decode(name string) string {
 	var out strings.Builder
 	for {

@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/baggage"
 )
 
-// TestReceived: no member of a caller's baggage has a name that a reader may take for one of the gateway, however it is
+// TestReceived: no member of a caller's baggage has a name for a reader to take for one of the gateway, however it is
 // written, and all others stay.
 func TestReceived(t *testing.T) {
 	for had, want := range map[string]string{
@@ -41,7 +41,7 @@ func TestReceived(t *testing.T) {
 	}
 }
 
-// FuzzReceived: whatever a name is, to look at it ends, and what is kept is not one of the gateway's after decoding.
+// FuzzReceived: whatever a name is, to look at it ends, and a kept one is not the gateway's after decoding.
 func FuzzReceived(f *testing.F) {
 	for _, name := range []string{"aip.leader", "%61ip.x", "%", "%%61", "%2525%32%35"} {
 		f.Add(name)

@@ -17,11 +17,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// ClientSpan is the span of a request over HTTP to another process; the zero ClientSpan is that of a request that is
-// not traced.
+// ClientSpan is the span of a request over HTTP to another process; the zero ClientSpan is for an untraced request.
 type ClientSpan struct{ span trace.Span }
 
-// StartClient starts the span of a request to a URL. It is to be called only where Enabled is true.
+// StartClient starts the span of a request to a URL. It is to be called only if Enabled is true.
 func StartClient(
 	ctx context.Context,
 	name string,
@@ -43,7 +42,7 @@ func (s ClientSpan) Status(code int) {
 	}
 }
 
-// End ends the span. err is that with which the request has failed, nil for none.
+// End ends the span. err is the error of the request, nil for none.
 func (s ClientSpan) End(err error) {
 	if s.span == nil {
 		return
@@ -56,8 +55,8 @@ func (s ClientSpan) End(err error) {
 	s.span.End()
 }
 
-// Inject returns a header with the trace and the baggage of ctx in addition, nil where there is none. The given header
-// is not changed.
+// Inject returns a header with the trace and the baggage of ctx in addition, nil if there is none. The given header is
+// not changed.
 func Inject(ctx context.Context, header http.Header) http.Header {
 	if !trace.SpanContextFromContext(ctx).IsValid() && baggage.FromContext(ctx).Len() == 0 {
 		return nil

@@ -10,10 +10,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// IDKey is the field of a log line that has the id of the trace, in hexadecimal digits.
+// IDKey is the field of a log line with the id of the trace, in hexadecimal digits.
 const IDKey = "trace_id"
 
-// AddID adds the trace of a context to a log line that is logged with it, if there is one. A handler calls it.
+// AddID adds the trace of a context to a log line logged with it, if there is one. A handler calls it.
 func AddID(ctx context.Context, r *slog.Record) {
 	if c := trace.SpanContextFromContext(ctx); c.HasTraceID() {
 		r.AddAttrs(slog.String(IDKey, c.TraceID().String()))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tracing starts the gateway's spans. A span belongs to the tracer of the span that it is a part of, so that a
-// call is traced exactly where its caller is. What has no recorded parent, such as a turn that is resumed after a
-// restart or the delivery of a webhook, belongs to the gateway's own tracer, if it has one.
+// Package tracing starts the gateway's spans. A span belongs to the tracer of its parent, so a call is traced exactly
+// by the tracer of its caller. A span without a recorded parent, for example of a turn resumed after a restart or of
+// the delivery of a webhook, belongs to the gateway's own tracer, if it has one.
 package tracing
 
 import (
@@ -16,14 +16,14 @@ import (
 
 const scope = "github.com/aip-gateway/aip-gateway"
 
-// Enabled reports whether a span that Start starts may be recorded.
+// Enabled reports whether a span of Start may be recorded.
 func Enabled(ctx context.Context, own trace.TracerProvider) bool {
 	return own != nil || trace.SpanFromContext(ctx).IsRecording()
 }
 
-// Start starts a span of a kind, and returns a context that holds it. The tracer is that of the span in ctx where that
-// is recorded, and otherwise one of own, which may be nil. Without a tracer it returns ctx itself and a span that
-// records nothing, and allocates nothing. The caller must end the span.
+// Start starts a span of a kind, and returns a context with it. The tracer is the one of the span in ctx if that span
+// is recorded, and otherwise one of own; own may be nil. Without a tracer it returns ctx itself and a span without
+// records, and allocates nothing. The caller must end the span.
 func Start(
 	ctx context.Context, own trace.TracerProvider, kind trace.SpanKind, name string, attributes ...attribute.KeyValue,
 ) (context.Context, trace.Span) {
@@ -34,7 +34,7 @@ func Start(
 	if provider == nil {
 		return ctx, noop.Span{}
 	}
-	// A copy, so that the arguments of a call that nothing traces stay on its stack.
+	// A copy, so that the arguments of an untraced call stay on its stack.
 	return provider.Tracer(scope).Start(ctx, name,
 		trace.WithSpanKind(kind), trace.WithAttributes(slices.Clone(attributes)...))
 }

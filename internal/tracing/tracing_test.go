@@ -73,7 +73,7 @@ func TestTracerOf(t *testing.T) {
 	}
 }
 
-// TestLogLines: a line has the id of the trace of its context, sampled or not, and none where there is none.
+// TestLogLines: a line has the id of the trace of its context, sampled or not, and none if there is none.
 func TestLogLines(t *testing.T) {
 	const id = "0102030405060708090a0b0c0d0e0f10"
 	traced, err := trace.TraceIDFromHex(id)
@@ -107,7 +107,7 @@ func TestLogLines(t *testing.T) {
 	}
 }
 
-// TestNothingTraced: where nothing is traced, a span costs no memory.
+// TestNothingTraced: if nothing is traced, a span costs no memory.
 func TestNothingTraced(t *testing.T) {
 	ctx, id := t.Context(), t.Name()
 	if n := testing.AllocsPerRun(100, func() {
