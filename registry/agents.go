@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// agent is what a registry has of an agent of the user.
+// agent is a registry's form of an agent of the user.
 type agent struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"`
@@ -30,7 +30,7 @@ type agent struct {
 	Processed time.Time `json:"processed_at"`
 }
 
-// acsText is an ACS as an object, which some versions of the registry give as a text.
+// acsText is an ACS as an object. Some versions of the registry give it as a text.
 type acsText json.RawMessage
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -46,7 +46,7 @@ func (a *acsText) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// entry returns what is kept of an agent.
+// entry returns the kept form of an agent.
 func (a *agent) entry() (*Entry, error) {
 	e := &Entry{ID: a.ID, Name: a.Name, Version: a.Version, AIC: strings.ToUpper(strings.TrimSpace(a.AIC)),
 		ACS: json.RawMessage(a.ACS), Comments: printable(a.Comments), Submitted: a.Submitted, Processed: a.Processed}
@@ -91,15 +91,15 @@ func (a *Account) change(ctx context.Context, method, path string, body any) (*E
 	return got.entry()
 }
 
-// page is one of the pages in which the registry lists agents.
+// page is one of the pages of the registry's list of agents.
 type page struct {
 	Items []agent `json:"items"`
 	Total int     `json:"total"`
 	Size  int     `json:"page_size"`
 }
 
-// list returns a page of the agents of the user that a query selects, also of those that are not active: a registry
-// leaves these out only where is_active asks for that, and refuses parameters that it does not know.
+// list returns a page of the agents of the user selected by a query, including inactive ones: a registry leaves these
+// out only if is_active asks for it, and refuses unknown parameters.
 func (a *Account) list(ctx context.Context, query url.Values) (p page, err error) {
 	err = a.do(ctx, call{method: http.MethodGet, path: agentsPath, query: query}, &p)
 	return p, err
@@ -110,7 +110,7 @@ const (
 	maxPages = 40 // of the agents of one name
 )
 
-// find returns the agents of the user with a name, of any version, but for those that were deleted.
+// find returns the agents of the user with a name, of any version, but for the deleted ones.
 func (a *Account) find(ctx context.Context, name string) ([]*Entry, error) {
 	return a.filtered(ctx, "name", name, func(one *agent) bool { return one.Name == name })
 }
@@ -124,8 +124,8 @@ func (a *Account) findAIC(ctx context.Context, aic string) (*Entry, error) {
 	return found[0], nil
 }
 
-// filtered returns the agents of the user that a filter selects, but for those that were deleted. A registry that knows
-// no such filter gives all agents of the user.
+// filtered returns the agents of the user selected by a filter, but for the deleted ones. A registry without such a
+// filter gives all agents of the user.
 func (a *Account) filtered(
 	ctx context.Context, filter, value string, is func(*agent) bool,
 ) (found []*Entry, err error) {
@@ -155,7 +155,7 @@ func (a *Account) filtered(
 	return nil, &Error{Kind: Malformed, Detail: "the user has more agents of this " + filter + " than are read"}
 }
 
-// draftBody is what a draft is made of.
+// draftBody is the content of a draft.
 type draftBody struct {
 	Name        string          `json:"name"`
 	Version     string          `json:"version"`
@@ -163,8 +163,8 @@ type draftBody struct {
 	ACS         json.RawMessage `json:"acs"`
 }
 
-// EAB is the credential by which an account at the certificate authority of a registry is bound to an AIC. It is spent
-// by its first use.
+// EAB is the credential to bind an account at the certificate authority of a registry to an AIC. It is spent by its
+// first use.
 type EAB struct {
 	KeyID   string    `json:"keyId"`
 	MACKey  string    `json:"macKey"` // base64url of 32 bytes; secret

@@ -21,17 +21,17 @@ type change struct {
 	Payload json.RawMessage `json:"payload"`
 }
 
-// state returns what a change says about its agent. What cannot be read is not active.
+// state returns the state of its agent by a change. An unreadable agent is not active.
 func (c *change) state() state {
 	var acs struct {
 		Active bool `json:"active"`
 	}
 	h := fnv.New64a()
-	_, _ = h.Write(c.Payload) // which has no error
+	_, _ = h.Write(c.Payload) // it has no error
 	return state{digest: h.Sum64(), active: c.Op == "upsert" && json.Unmarshal(c.Payload, &acs) == nil && acs.Active}
 }
 
-// head reads who is meant by a line that cannot be read as a whole: registries write that before the payload.
+// head reads the agent of a line, if the line cannot be read as a whole: registries write the agent before the payload.
 func (c *change) head(line []byte) {
 	*c = change{}
 	d := json.NewDecoder(bytes.NewReader(line))
@@ -56,11 +56,11 @@ func (c *change) head(line []byte) {
 	}
 }
 
-// unreadable is the key under which readAgents notes that it has passed over lines. No agent has it.
+// unreadable is the key for readAgents to note passed-over lines. No agent has it.
 var unreadable agentKey
 
-// readAgents reads agents, one in a line, in the order of their changes. A line that cannot be read, or is too large,
-// costs no other agent anything: its own agent is not active. Those for which there is no room are passed over.
+// readAgents reads agents, one in a line, in the order of their changes. An unreadable or too large line costs no other
+// agent anything: its own agent is not active. Agents without room are passed over.
 func readAgents(r io.Reader, found map[agentKey]state) (lines int, err error) {
 	in, buf := bufio.NewReaderSize(r, 64<<10), []byte(nil)
 	for {
@@ -90,8 +90,8 @@ func readAgents(r io.Reader, found map[agentKey]state) (lines int, err error) {
 	}
 }
 
-// readLine reads a line into a buffer, without its end. Of one that is too large it returns the beginning, and whole is
-// false. A line that is broken off is none.
+// readLine reads a line into a buffer, without its end. Of a too large one it returns the beginning, and whole is
+// false. A broken-off line is none.
 func readLine(in *bufio.Reader, buf []byte) (line []byte, whole bool, err error) {
 	for whole = true; ; {
 		part, err := in.ReadSlice('\n')

@@ -21,20 +21,20 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/gunzip"
 )
 
-// Limits of what is read from a registry.
+// Limits of reads from a registry.
 const (
 	maxHeader = 16 << 10 // bytes of an answer's header
 	maxACS    = 1 << 20  // bytes of an ACS
 	maxAnswer = 4 << 20  // bytes of another answer
 )
 
-// Config is how a registry is reached.
+// Config has the means to reach a registry.
 type Config struct {
 	// URL is the registry's, without a path: https, or http on this host.
 	URL string
-	// Roots are what its certificate is checked against; nil for those of the system.
+	// Roots are the roots for its certificate; nil for those of the system.
 	Roots *x509.CertPool
-	// Certificate returns what is shown to a registry that asks for a certificate, for one connection; nil for none.
+	// Certificate returns the certificate for a registry asking for one, for one connection; nil for none.
 	Certificate func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
 	// Timeout is for one request with its answer. Default: 15s.
 	Timeout time.Duration
@@ -103,9 +103,8 @@ func (c *Client) URL() string { return c.base }
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// ACS returns the ACS of an agent by its AIC, which must be in its canonical form: a registry compares it as it is
-// written. An AIC that the registry cannot have assigned is Refused, one that it does not know is NotFound, an agent
-// that is disabled or deleted is Inactive.
+// ACS returns the ACS of an agent by its AIC, in its canonical form: a registry compares it as it is written. An AIC
+// the registry cannot have assigned is Refused, an unknown one is NotFound, a disabled or deleted agent is Inactive.
 func (c *Client) ACS(ctx context.Context, aic string) (json.RawMessage, error) {
 	var acs json.RawMessage
 	err := c.do(ctx, call{method: http.MethodGet, path: "/acps-atr-v2/acs/" + url.PathEscape(aic), limit: maxACS}, &acs)
@@ -115,7 +114,7 @@ func (c *Client) ACS(ctx context.Context, aic string) (json.RawMessage, error) {
 	return acs, err
 }
 
-// Get asks for a path with a query, and returns an answer of success, whose body the caller closes, and reads up to a
+// Get asks for a path with a query, and returns an answer of success. The caller closes its body, and reads it up to a
 // limit of its own. Another answer is an *Error. The time for it is the context's.
 func (c *Client) Get(ctx context.Context, path string, query url.Values) (*http.Response, error) {
 	return c.send(ctx, call{method: http.MethodGet, path: path, query: query})
@@ -130,7 +129,7 @@ type call struct {
 	limit        int64  // of the answer, in bytes. Default: maxAnswer
 }
 
-// do sends a request, and reads the JSON of its answer; into may be nil. An answer that is broken off is Unavailable.
+// do sends a request, and reads the JSON of its answer; into may be nil. A broken-off answer is Unavailable.
 func (c *Client) do(ctx context.Context, q call, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -161,7 +160,7 @@ func (c *Client) do(ctx context.Context, q call, into any) error {
 // send sends a request, and returns an answer of success.
 func (c *Client) send(ctx context.Context, q call) (*http.Response, error) {
 	target := q.path
-	if !strings.HasPrefix(target, "http") { // that of another service has its own host
+	if !strings.HasPrefix(target, "http") { // a target at another service has its own host
 		target = c.base + target
 	}
 	if len(q.query) > 0 {
@@ -202,7 +201,7 @@ func (c *Client) send(ctx context.Context, q call) (*http.Response, error) {
 	return res, nil
 }
 
-// without returns what a request has failed by, without its URL.
+// without returns the error of a request, without its URL.
 func without(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err

@@ -57,7 +57,7 @@ func TestACS(t *testing.T) {
 	}
 }
 
-// TestBroken: a registry that answers nonsense, breaks off, or is silent.
+// TestBroken: a registry answering nonsense, breaking off, or silent.
 func TestBroken(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -90,7 +90,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestSilent: what does not answer in time is not available.
+// TestSilent: a registry without an answer in time is not available.
 func TestSilent(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer s.Close()
@@ -125,7 +125,7 @@ func TestCheckURL(t *testing.T) {
 	}
 }
 
-// TestReadError reads the three forms of errors, and what has none.
+// TestReadError reads the three forms of errors, and bodies without one.
 func TestReadError(t *testing.T) {
 	for _, c := range []struct {
 		status int
@@ -156,7 +156,7 @@ func TestReadError(t *testing.T) {
 	}
 }
 
-// TestManyErrors: of a long list of what is wrong, no more is formatted than is kept.
+// TestManyErrors: of a long list of mistakes, no more is formatted than is kept.
 func TestManyErrors(t *testing.T) {
 	body := []byte(`{"errors":[` + strings.Repeat(`{},`, maxErrorBody/3-10) + `{}]}`)
 	var e *Error

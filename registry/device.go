@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// Device is a user of a registry of ACPs 2.2, who logs in at a provider of OpenID Connect in a browser, by the device
-// authorization grant (RFC 8628). The session goes on by refresh tokens.
+// Device is a user of a registry of ACPs 2.2. The user logs in at a provider of OpenID Connect in a browser, by the
+// device authorization grant (RFC 8628). The session goes on by refresh tokens.
 type Device struct {
-	Provider *Client // whose URL is the issuer's
+	Provider *Client // its URL is the issuer's
 	ClientID string
 	// Secret returns the client's secret; nil for a public client.
 	Secret func() (string, error)
@@ -22,7 +22,7 @@ type Device struct {
 
 func (d *Device) name() string { return "device\n" + d.Provider.base + "\n" + d.ClientID }
 
-// asked is a login that a person was asked for.
+// asked is a login requested of a person.
 type asked struct {
 	URL    string        `json:"url"`
 	User   string        `json:"user_code"`
@@ -47,12 +47,12 @@ const (
 	slowDown        = 5 * time.Second // is added to the interval
 	maxInterval     = time.Minute
 	maxAsked        = 30 * time.Minute
-	// offline has the session outlive that of the browser, where the provider allows it.
+	// offline has the session outlive the browser's, if the provider allows it.
 	offline = "openid offline_access"
 	online  = "openid"
 )
 
-// endpoints are what the provider says about itself.
+// endpoints are the provider's words about itself.
 type endpoints struct {
 	Issuer string `json:"issuer"`
 	Device string `json:"device_authorization_endpoint"`
@@ -89,7 +89,7 @@ func (d *Device) form(more url.Values) (url.Values, error) {
 	return more, nil
 }
 
-// renew gets a token by the refresh token, or by the login that a person was asked for. Without either it asks.
+// renew gets a token by the refresh token, or by the login requested of a person. Without either it asks.
 func (d *Device) renew(ctx context.Context, s *session, ask bool, kept func() error) error {
 	at, err := d.discover(ctx)
 	if err != nil {
@@ -116,7 +116,7 @@ func (d *Device) renew(ctx context.Context, s *session, ask bool, kept func() er
 	if err := d.begin(ctx, at, s); err != nil {
 		return err
 	}
-	if err := kept(); err != nil { // a process that goes on after a crash asks no second time
+	if err := kept(); err != nil { // a process after a crash asks no second time
 		return err
 	}
 	return s.Asked.error()
@@ -160,8 +160,8 @@ func (d *Device) begin(ctx context.Context, at endpoints, s *session) error {
 	return nil
 }
 
-// pageOf returns the URL of the page that a person is asked to open (RFC 8628 §3.2): the complete one, which has the
-// code, unless it is missing or not safe. Unlike endpoints, both may have a query.
+// pageOf returns the URL of the page for a person to open (RFC 8628 §3.2): the complete one, with the code, unless it
+// is missing or not safe. Unlike endpoints, both may have a query.
 func pageOf(plain, complete string) (string, error) {
 	safe := func(s string) error {
 		u, err := url.Parse(s)
@@ -181,7 +181,7 @@ func pageOf(plain, complete string) (string, error) {
 	return complete, nil
 }
 
-// errEnded says that a login was not made in time, or refused.
+// errEnded is the error of a login not made in time, or refused.
 var errEnded = errors.New("the login has ended")
 
 // ask asks whether the person has logged in, as often as the provider allows.
@@ -206,7 +206,7 @@ func (d *Device) ask(ctx context.Context, at endpoints, s *session, kept func() 
 			return err
 		}
 		return s.Asked.error()
-	case Is(err, Refused) || Is(err, Forbidden): // access_denied, expired_token, or a code that is used
+	case Is(err, Refused) || Is(err, Forbidden): // access_denied, expired_token, or a used code
 		s.Asked = nil
 		if err := kept(); err != nil {
 			return err

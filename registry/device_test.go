@@ -10,7 +10,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/registry/registrytest"
 )
 
-// deviceLogin is an account whose user was asked to log in.
+// deviceLogin is an account with its user asked to log in.
 type deviceLogin struct {
 	*Account
 	t *testing.T
@@ -25,7 +25,7 @@ func newDeviceLogin(t *testing.T) *deviceLogin {
 	return d
 }
 
-// kept changes the session that is kept.
+// kept changes the kept session.
 func (d *deviceLogin) kept(change func(*asked)) (a asked) {
 	d.t.Helper()
 	s, err := load[session](d.t.Context(), d.storage, d.key)
@@ -42,7 +42,7 @@ func (d *deviceLogin) kept(change func(*asked)) (a asked) {
 // due has it be time to ask the provider.
 func (d *deviceLogin) due() { d.kept(func(a *asked) { a.Next = time.Now().Add(-time.Second) }) }
 
-// waits asks for a token, and expects that a person has to log in, who was asked so many times; by a URL if asking.
+// waits asks for a token, and expects the need for a login, requested so many times; by a URL if asking.
 func (d *deviceLogin) waits(asking bool, times int) {
 	d.t.Helper()
 	ctx := d.t.Context()
@@ -56,7 +56,7 @@ func (d *deviceLogin) waits(asking bool, times int) {
 	}
 }
 
-// TestPages: a person is asked to open a page that is safe, with the code where that is so too.
+// TestPages: a person is asked to open a safe page, with the code if the page with it is safe, too.
 func TestPages(t *testing.T) {
 	const plain = "https://id.example/device?tenant=a"
 	for complete, want := range map[string]string{
@@ -79,7 +79,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestDeviceRefused: who refuses to log in is asked again only where a person waits for it.
+// TestDeviceRefused: after a refusal, the login is requested again only if a person waits for it.
 func TestDeviceRefused(t *testing.T) {
 	d := newDeviceLogin(t)
 	d.r.LogIn(false)
@@ -88,7 +88,7 @@ func TestDeviceRefused(t *testing.T) {
 	d.waits(true, 2)
 }
 
-// TestDeviceExpired: a login that was not made in time is not asked for at the provider, and begun anew.
+// TestDeviceExpired: a login not made in time is not asked for at the provider, and begun anew.
 func TestDeviceExpired(t *testing.T) {
 	d := newDeviceLogin(t)
 	d.kept(func(a *asked) { a.Until = time.Now() })
@@ -99,7 +99,7 @@ func TestDeviceExpired(t *testing.T) {
 	d.waits(true, 2)
 }
 
-// TestDeviceSlowDown: a provider that is asked too often is asked less often, and the login goes on.
+// TestDeviceSlowDown: a provider asked too often is asked less often, and the login goes on.
 func TestDeviceSlowDown(t *testing.T) {
 	d := newDeviceLogin(t)
 	before := d.kept(func(a *asked) { a.Next = time.Now().Add(-time.Second) })

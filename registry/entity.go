@@ -13,28 +13,28 @@ import (
 	"strings"
 )
 
-// Entity is a Partner that is to be registered as an entity of an ontology, an agent that is registered without an
+// Entity is a Partner to be registered as an entity of an ontology. The ontology is an agent registered without an
 // endpoint. Its endpoints and the names in its certificate are its own, and all else is the ontology's. No person
 // decides about it.
 type Entity struct {
 	Partner  string          // the Partner's URL
-	ACS      json.RawMessage // whose endpoints and names count
+	ACS      json.RawMessage // its endpoints and names count
 	Ontology string          // the AIC
-	// At is where the registry takes entities, which shows it the certificate of the ontology.
+	// At is the registry's client for entities. It shows the registry the certificate of the ontology.
 	At *Client
-	// NewVersion allows an entity beside what is registered of the Partner already, unless that is the entity itself, with
+	// NewVersion allows an entity beside an existing registration of the Partner, unless that is the entity itself, with
 	// its endpoint. It gets another AIC.
 	NewVersion bool
 }
 
-// ErrNoNames: the registry has not kept which names the certificate of an entity is to have. One of ACPs 2.1 does not.
+// ErrNoNames: the registry has not kept the names for the certificate of an entity. One of ACPs 2.1 does not.
 var ErrNoNames = errors.New("the registry keeps no names for the certificate of an entity, so that its authority " +
 	"would issue one that no Leader accepts for the Partner's host")
 
 const entityPath = "/acps-atr-v2/entity"
 
-// RegisterEntity registers a Partner as an entity. A registry has one entity for a URL, so that the same order may be
-// given again at any time, also after a crash or an answer that was lost.
+// RegisterEntity registers a Partner as an entity. A registry has one entity for a URL, so the same order may be given
+// again at any time, also after a crash or a lost answer.
 func (a *Account) RegisterEntity(ctx context.Context, o Entity) (*Record, error) {
 	var body entityBody
 	switch err := json.Unmarshal(o.ACS, &body); {
@@ -64,14 +64,14 @@ func (a *Account) RegisterEntity(ctx context.Context, o Entity) (*Record, error)
 	})
 }
 
-// entityBody is what an entity is made of.
+// entityBody is the content of an entity.
 type entityBody struct {
 	Ontology    string            `json:"ontologyAic"`
 	EndPoints   []json.RawMessage `json:"endPoints"`
 	Certificate certificate       `json:"certificate"`
 }
 
-// certificate is what an authority is asked to write into a certificate.
+// certificate is the content of a certificate, as an authority is asked for it.
 type certificate struct {
 	AltNames altNames `json:"altNames"`
 	Validity int      `json:"requestedValidity,omitempty"` // in days
@@ -118,7 +118,7 @@ func (a *Account) entity(ctx context.Context, at *Client, body *entityBody) (*En
 	return nil, errors.Join(ErrNoNames, err)
 }
 
-// family returns what the AICs of an ontology and of its entities have in common: all levels before the instance.
+// family returns the common part of the AICs of an ontology and of its entities: all levels before the instance.
 func family(aic string) string {
 	levels := strings.Split(strings.ToUpper(aic), ".")
 	return strings.Join(levels[:max(0, len(levels)-2)], ".")

@@ -58,8 +58,8 @@ func TestEntity(t *testing.T) {
 	}
 }
 
-// TestEntityWithoutNames: where the registry keeps no names for the certificate, as one of ACPs 2.1 does, there is no
-// entity, and the error says why. One that was there before is not deleted.
+// TestEntityWithoutNames: if the registry keeps no names for the certificate, as one of ACPs 2.1 does, there is no
+// entity, and the error has the reason. An earlier one is not deleted.
 func TestEntityWithoutNames(t *testing.T) {
 	r, s := registrytest.New(t), newMemory()
 	a := account(t, r, s)
@@ -81,7 +81,7 @@ func TestEntityWithoutNames(t *testing.T) {
 	}
 }
 
-// TestEntityRefused: what is registered of the Partner already stays, and so does what is another's.
+// TestEntityRefused: existing registrations of the Partner stay, and so do those of others.
 func TestEntityRefused(t *testing.T) {
 	r, s := registrytest.New(t), newMemory()
 	r.KeepNames()
@@ -119,8 +119,8 @@ func TestEntityRefused(t *testing.T) {
 	}
 }
 
-// TestEntityAtMount: an entity that was registered with the mount point for an endpoint stays, and is registered anew
-// where a new version is ordered.
+// TestEntityAtMount: an entity registered with the mount point for an endpoint stays, and is registered anew if a new
+// version is ordered.
 func TestEntityAtMount(t *testing.T) {
 	r := registrytest.New(t)
 	r.KeepNames()
@@ -145,7 +145,7 @@ func TestEntityAtMount(t *testing.T) {
 	}
 }
 
-// TestEntityDisabled: an entity that a person has disabled is found again after the record of it was lost.
+// TestEntityDisabled: an entity disabled by a person is found again after the record of it was lost.
 func TestEntityDisabled(t *testing.T) {
 	r := registrytest.New(t)
 	r.KeepNames()
@@ -163,7 +163,7 @@ func TestEntityDisabled(t *testing.T) {
 	}
 }
 
-// TestEntityWithoutVersion reads the ACS of an entity that a registry of ACPs 2.1 has made: it has no protocolVersion.
+// TestEntityWithoutVersion reads the ACS of an entity made by a registry of ACPs 2.1: it has no protocolVersion.
 func TestEntityWithoutVersion(t *testing.T) {
 	r, s := registrytest.New(t), newMemory()
 	r.KeepNames()

@@ -17,14 +17,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/retryafter"
 )
 
-// Kind is what a caller can do about a failure.
+// Kind is a kind of failure. It tells the caller's options.
 type Kind int
 
 // The kinds.
 const (
-	// Unavailable: the registry cannot be reached, or cannot answer now. What a request with a body has done is unknown.
+	// Unavailable: the registry cannot be reached, or cannot answer now. The effect of a request with a body is unknown.
 	Unavailable Kind = iota
-	// Limited: too many requests. RetryAfter says how long to wait, if the registry does.
+	// Limited: too many requests. RetryAfter is the wait, if the registry names it.
 	Limited
 	// Unauthorized: there is no valid session.
 	Unauthorized
@@ -40,11 +40,11 @@ const (
 	Refused
 	// Gone: this registry does not offer it any more.
 	Gone
-	// Malformed: what it has answered cannot be understood.
+	// Malformed: its answer cannot be understood.
 	Malformed
 )
 
-// kinds say what a server has done: its name stands before.
+// kinds are verbs after the name of a server.
 var kinds = map[Kind]string{
 	Unavailable: "is not available", Limited: "limits requests", Unauthorized: "knows no valid session",
 	Forbidden: "forbids it", Inactive: "has the agent as not active", NotFound: "knows no such agent",
@@ -52,15 +52,15 @@ var kinds = map[Kind]string{
 	Malformed: "has given an answer that cannot be understood",
 }
 
-// Error is a failure. It holds no secrets: of what was sent, only the path is in it.
+// Error is a failure. It holds no secrets: of the request, only the path is in it.
 type Error struct {
 	Kind       Kind
-	By         string        // the server that has answered. Default: the registry
+	By         string        // the answering server. Default: the registry
 	Status     int           // of HTTP; 0 if there was no answer
 	Name       string        // the registry's own name or code of the error; may be empty
-	Detail     string        // what the registry says about it; may be empty
-	Existing   string        // the AIC of the agent that stands against it; may be empty
-	RetryAfter time.Duration // for how long the registry asks to wait; 0 if it does not
+	Detail     string        // the registry's words about it; may be empty
+	Existing   string        // the AIC of the agent in its way; may be empty
+	RetryAfter time.Duration // the wait asked for by the registry; 0 for none
 	Cause      error         // of the connection; may be nil
 }
 
@@ -93,33 +93,33 @@ func Is(err error, kind Kind) bool {
 func IsTransient(err error) bool { return Is(err, Unavailable) || Is(err, Limited) }
 
 const (
-	maxErrorBody  = 256 << 10 // bytes; a registry repeats the ACS that it refuses
-	maxDetail     = 500       // bytes of the registry's text that are kept
+	maxErrorBody  = 256 << 10 // bytes; a registry repeats the refused ACS
+	maxDetail     = 500       // bytes kept of the registry's text
 	maxRetryAfter = time.Hour
 )
 
 // refusal makes an Error of an answer. It closes the body.
 func refusal(res *http.Response) error {
-	body, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBody)) // what was read counts
+	body, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBody)) // the part read counts
 	_ = res.Body.Close()
 	e := readError(res.StatusCode, body)
 	e.RetryAfter = retryafter.Read(res.Header.Get("Retry-After"), time.Now(), maxRetryAfter)
 	return e
 }
 
-// The names and codes of errors that say more than the status.
+// The names and codes of errors with more meaning than the status.
 const (
 	codeInactive  = 40310
 	nameInactive  = "AIC_INACTIVE"
 	nameBadStatus = "INVALID_STATUS_TRANSITION"
 )
 
-// readError reads the body of an error in any of the three forms. Where there is no form, the status decides.
+// readError reads the body of an error in any of the three forms. Without such a form, the status decides.
 func readError(status int, body []byte) *Error {
 	var said struct {
 		Name   string          `json:"error_name"`
 		Title  string          `json:"title"`
-		Detail json.RawMessage `json:"detail"` // a text, or a list of what is wrong
+		Detail json.RawMessage `json:"detail"` // a text, or a list of mistakes
 		Errors []struct {
 			Loc []any  `json:"loc"`
 			Msg string `json:"msg"`
@@ -166,7 +166,7 @@ func readError(status int, body []byte) *Error {
 	return e
 }
 
-// kindOf returns the kind that a status says.
+// kindOf returns the kind of a status.
 func kindOf(status int) Kind {
 	switch status {
 	case http.StatusUnauthorized:
@@ -190,7 +190,7 @@ func kindOf(status int) Kind {
 	case status >= 400:
 		return Refused
 	}
-	return Malformed // of success or a redirect where another one belongs
+	return Malformed // of success or a redirect in another one's place
 }
 
 // printable returns a text of the registry for a line of a log, not longer than it is useful.

@@ -20,26 +20,26 @@ import (
 const (
 	feedPath = "/acps-dsp-v2"
 	pollWait = 30 * time.Second
-	// pollTimeout is how long one poll may take, and one snapshot.
+	// pollTimeout is the time for one poll, and for one snapshot.
 	pollTimeout = time.Minute
-	// pollPause is how long is waited after an answer that came at once and says nothing new.
+	// pollPause is the wait after an immediate answer without news.
 	pollPause = 5 * time.Second
-	// firstRetry is when a poll that has failed is tried again. The time doubles up to maxRetry.
+	// firstRetry is the wait before a failed poll is tried again. It doubles up to maxRetry.
 	firstRetry = 10 * time.Second
 	maxRetry   = 5 * time.Minute
 
 	snapshotLimit = 1000                    // agents in one part of a snapshot
 	maxParts      = 4096                    // of a snapshot
-	maxAgents     = 1 << 20                 // that are known at once
+	maxAgents     = 1 << 20                 // known at once
 	maxAnswerPart = snapshotLimit * maxLine // bytes of one answer
 )
 
-// Fresh is for how long what a Feed knows counts after the last answer of its registry.
+// Fresh is the time for which the knowledge of a Feed counts after the last answer of its registry.
 const Fresh = 2 * time.Minute
 
-// Feed follows which agents of a registry are active, and when they change: by a snapshot of all agents, and then by
-// requests for the changes (DSP v2.1), which wait until there is one. An agent that is disabled or deleted is a change
-// to active: false. It may be used by any number of goroutines at once.
+// Feed follows the active agents of a registry, and their changes: by a snapshot of all agents, and then by requests
+// for the changes (DSP v2.1). Such a request waits until there is one. A disabled or deleted agent is a change to
+// active: false. It may be used by any number of goroutines at once.
 type Feed struct {
 	client *Client
 	log    *slog.Logger
@@ -47,25 +47,25 @@ type Feed struct {
 	// Of the goroutine that follows.
 	seq   string  // of the last change; empty before the first snapshot
 	quiet bool    // the last poll has brought nothing
-	back  *uint64 // the newest number of a registry that has gone back; nil for none
+	back  *uint64 // the newest number of a registry gone back; nil for none
 
-	ctx    context.Context // of what runs
+	ctx    context.Context // of the goroutines
 	cancel context.CancelFunc
 	start  sync.Once
 	work   sync.WaitGroup
 
-	mu       sync.RWMutex // guards what follows
+	mu       sync.RWMutex // guards the fields below
 	agents   map[agentKey]state
 	inactive int           // of them
 	answered time.Time     // the last time
-	err      error         // why there is nothing newer
+	err      error         // the reason for lacking news
 	changed  chan struct{} // closed at the next change
 	active   map[agentKey]active
-	asked    map[agentKey]string // the AICs of agents of which somebody wants to know, by Active or Ask
-	missing  map[agentKey]string // those of them that were active, and that the last snapshot lacks
+	asked    map[agentKey]string // the AICs of agents asked for by Active or Ask
+	missing  map[agentKey]string // those of them active before, and missing in the last snapshot
 }
 
-// active is a context that ends when the registry says that an agent is not active.
+// active is a context. It ends when the registry reports an agent as not active.
 type active struct {
 	ctx context.Context
 	end context.CancelFunc
@@ -80,26 +80,26 @@ func keyOf(aic string) (k agentKey) {
 	return k
 }
 
-// state is what is known of an agent.
+// state is the known state of an agent.
 type state struct {
 	digest uint64 // of its ACS
 	active bool
 }
 
-// Standing is what a registry says about an agent.
+// Standing is a registry's word about an agent.
 type Standing struct {
 	Known, Active bool
 	// Revision is another number when the registry has another ACS.
 	Revision uint64
-	// Answered is when the registry has last said what is new; zero for never.
+	// Answered is the time of the registry's last answer; zero for never.
 	Answered time.Time
 }
 
-// FeedHealth is what is known of a feed.
+// FeedHealth is the state of a feed.
 type FeedHealth struct {
 	Agents, Inactive int
 	Answered         time.Time // zero for never
-	Err              error     // why there is nothing newer; nil if there is
+	Err              error     // the reason for lacking news; nil if there is any
 }
 
 // NewFeed returns the feed of a registry. Nothing is sent before Start. The caller must close it.
@@ -113,7 +113,7 @@ func NewFeed(client *Client, log *slog.Logger) *Feed {
 // Start begins to follow the registry, at the first call.
 func (f *Feed) Start() { f.start.Do(func() { f.work.Go(f.follow) }) }
 
-// Close ends what runs, and waits for it. What is known goes on to count.
+// Close ends the goroutines, and waits for them. Known states go on to count.
 func (f *Feed) Close() {
 	f.start.Do(func() {}) // it is not started any more
 	f.cancel()
@@ -121,7 +121,7 @@ func (f *Feed) Close() {
 	f.client.Close()
 }
 
-// Agent returns what is known of an agent by its AIC, which must be in its canonical form.
+// Agent returns the standing of an agent by its AIC, in its canonical form.
 func (f *Feed) Agent(aic string) Standing {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -129,8 +129,8 @@ func (f *Feed) Agent(aic string) Standing {
 	return Standing{Known: known, Active: s.active, Revision: s.digest, Answered: f.answered}
 }
 
-// Active returns a context that ends when the registry says that an agent is not active. It goes on where nothing is
-// known. There is one for each agent, for which the caller asks by its AIC in its canonical form.
+// Active returns a context. It ends when the registry reports an agent as not active, and goes on if nothing is known.
+// There is one for each agent; the caller names the agent by its AIC in its canonical form.
 func (f *Feed) Active(aic string) context.Context {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -149,8 +149,8 @@ func (f *Feed) Active(aic string) context.Context {
 	return one.ctx
 }
 
-// Ask asks the registry about an agent that the Feed does not know: the feed may lack agents that are not active. The
-// error says that the registry cannot be asked now. An agent that the registry does not know stays unknown.
+// Ask asks the registry about an agent unknown to the Feed: the feed may lack inactive agents. After an error the
+// registry cannot be asked now. An agent unknown to the registry stays unknown.
 func (f *Feed) Ask(ctx context.Context, aic string) error {
 	key := keyOf(aic)
 	f.mu.Lock()
@@ -172,29 +172,29 @@ func (f *Feed) Ask(ctx context.Context, aic string) error {
 	found := state{active: err == nil}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if _, known := f.agents[key]; known { // by a change that came meanwhile
+	if _, known := f.agents[key]; known { // by a change meanwhile
 		return nil
 	}
-	_, _, _ = f.merge(map[agentKey]state{key: found}, false) // for what is asked, there is always room
+	_, _, _ = f.merge(map[agentKey]state{key: found}, false) // for agents asked for, there is always room
 	f.tell()
 	return nil
 }
 
-// tell says that something has changed. f.mu is held.
+// tell wakes the waiters for a change. f.mu is held.
 func (f *Feed) tell() {
 	close(f.changed)
 	f.changed = make(chan struct{})
 }
 
-// Changed returns a channel that is closed when an agent becomes known, active or inactive the next time, or the
-// registry has sent all agents for the first time.
+// Changed returns a channel, closed when an agent becomes known, active or inactive the next time, or the registry has
+// sent all agents for the first time.
 func (f *Feed) Changed() <-chan struct{} {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	return f.changed
 }
 
-// Health returns what is known of the feed.
+// Health returns the state of the feed.
 func (f *Feed) Health() FeedHealth {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -225,8 +225,8 @@ func (f *Feed) follow() {
 	}
 }
 
-// askMissing asks about the agents that were active before a gap in the feed, and that the snapshot after it lacks:
-// they may have been disabled meanwhile. Where the registry does not answer, it is asked again after the next poll.
+// askMissing asks about the agents active before a gap in the feed, and missing in the snapshot after it: they may have
+// been disabled meanwhile. If the registry does not answer, it is asked again after the next poll.
 func (f *Feed) askMissing() {
 	f.mu.RLock()
 	missing := maps.Clone(f.missing)
@@ -252,7 +252,7 @@ func (f *Feed) pause(wait time.Duration) bool {
 	return f.ctx.Err() == nil
 }
 
-// poll gets what is new once. It returns whether something is.
+// poll gets the news once. It returns whether there are any.
 func (f *Feed) poll() (news bool, err error) {
 	ctx, cancel := context.WithTimeout(f.ctx, pollTimeout)
 	defer cancel()
@@ -300,9 +300,9 @@ func (f *Feed) poll() (news bool, err error) {
 	return news, err
 }
 
-// merge puts what was found into force; whole says that it is all there is. An agent that is missing in a whole keeps
-// being inactive. turned says that an agent has become known, active or inactive. The error says that there was no room
-// for some, which stay unknown. f.mu is held.
+// merge puts found states into force; with whole, these are all agents. An agent missing in a whole keeps being
+// inactive. turned reports whether an agent has become known, active or inactive. The error means a lack of room for
+// some agents; these stay unknown. f.mu is held.
 func (f *Feed) merge(found map[agentKey]state, whole bool) (news, turned bool, err error) {
 	next := f.agents
 	if whole || next == nil {
@@ -371,8 +371,8 @@ func (f *Feed) snapshot(ctx context.Context) (found map[agentKey]state, seq stri
 	return found, seq, nil
 }
 
-// changes waits for what has changed since the last change. The specification names the number start_seq; the
-// registry of ACPs v2.1 reads seq, and would begin with its oldest change without it.
+// changes waits for changes after the last one. The specification names the number start_seq; the registry of ACPs v2.1
+// reads seq, and would begin with its oldest change without it.
 func (f *Feed) changes(ctx context.Context) (found map[agentKey]state, seq string, err error) {
 	found = make(map[agentKey]state)
 	header, _, err := f.get(ctx, "/changes", url.Values{"seq": {f.seq}, "start_seq": {f.seq},

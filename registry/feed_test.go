@@ -23,7 +23,7 @@ type script struct {
 	began time.Time
 
 	mu      sync.Mutex
-	newest  string // that /info says; empty if it says nothing
+	newest  string // reported by /info; empty for none
 	answers []answer
 	asked   []string // the requests, but those for /info
 	at      []time.Duration
@@ -50,7 +50,7 @@ func (s *script) next(r *http.Request) (a answer, ok bool) {
 	return a, ok
 }
 
-// answer is what a registry answers, after a time; a status of 0 breaks the connection off.
+// answer is an answer of a registry, after a time; a status of 0 breaks the connection off.
 type answer struct {
 	after  time.Duration
 	status int
@@ -138,7 +138,7 @@ const (
 	disabledAIC = "1.2.156.3088.1.0001.00001.2ZRV50.SGSMLR.0KMU"
 )
 
-// TestFeed follows a registry whose answers were captured, through what goes wrong: each change has its effect once.
+// TestFeed follows a registry with captured answers, through its faults: each change has its effect once.
 func TestFeed(t *testing.T) {
 	follow(t, []answer{
 		{status: 503},
@@ -164,7 +164,7 @@ func TestFeed(t *testing.T) {
 		if f.Health().Err == nil {
 			t.Error("a registry that answers 503 is healthy")
 		}
-		check(11*time.Second, partnerAIC, false, false) // what came before the end of a broken answer does not count
+		check(11*time.Second, partnerAIC, false, false) // the part before the end of a broken answer does not count
 		before := check(30*time.Second, partnerAIC, true, true)
 		check(40*time.Second, disabledAIC, true, true)
 		turned, active, other := f.Changed(), f.Active(disabledAIC), f.Active(partnerAIC)
@@ -234,7 +234,7 @@ func TestActive(t *testing.T) {
 	step(false, context.Canceled, context.Canceled)
 }
 
-// TestFeedOfHurry: a registry that answers at once with what is known, or has no snapshot, is not asked all the time.
+// TestFeedOfHurry: a registry answering at once with nothing new, or without a snapshot, is not asked all the time.
 func TestFeedOfHurry(t *testing.T) {
 	hurry := []answer{wholeSnapshot("18", line(partnerAIC, `{"active":true}`))}
 	gone := []answer{}
@@ -256,8 +256,8 @@ func TestFeedOfHurry(t *testing.T) {
 	}
 }
 
-// TestFeedWithTooManyAgents: an agent for which there is no room stays unknown, and costs the others nothing. For one
-// that somebody asks for there is always room.
+// TestFeedWithTooManyAgents: an agent without room stays unknown, and costs the others nothing. There is always room
+// for an agent asked for.
 func TestFeedWithTooManyAgents(t *testing.T) {
 	follow(t, []answer{
 		wholeSnapshot("18", line(partnerAIC, `{"active":true}`)),
@@ -285,8 +285,8 @@ func TestFeedWithTooManyAgents(t *testing.T) {
 	})
 }
 
-// TestBadAgent: an agent that cannot be read is not active, or unknown where not even its AIC can be read. It keeps
-// nobody from hearing of the others.
+// TestBadAgent: an unreadable agent is not active, or unknown if not even its AIC can be read. It keeps no caller from
+// hearing of the others.
 func TestBadAgent(t *testing.T) {
 	large := `{"active":true,"description":"` + strings.Repeat("x", maxLine) + `"}`
 	for name, bad := range map[string]struct {
@@ -315,8 +315,8 @@ func TestBadAgent(t *testing.T) {
 	}
 }
 
-// TestRestored: a registry that was restored from a backup has numbers below the last one, and says of each number that
-// it has not reached that nothing is new. All of its agents are read anew, once.
+// TestRestored: a registry restored from a backup has numbers below the last one, and reports nothing new for each
+// number not reached. All of its agents are read anew, once.
 func TestRestored(t *testing.T) {
 	inactive := `{"status":"error","error":{"code":40310,"message":"Agent is not active"}}`
 	for name, tt := range map[string]struct {
@@ -334,7 +334,7 @@ func TestRestored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			again := wholeSnapshot("12", line(disabledAIC, `{"active":true}`))
-			if tt.newest == "0" { // its snapshot has a number that no change has any more
+			if tt.newest == "0" { // its snapshot has a number without a change any more
 				again.header.Set("X-Snapshot-Seq", "18")
 			}
 			answers := []answer{wholeSnapshot("18", line(partnerAIC, `{"active":true}`)), tt.answer}
@@ -369,8 +369,8 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// TestGap: what was active before a gap, and is missing in the snapshot after it, is asked for, until the registry says
-// what has become of it.
+// TestGap: an agent active before a gap, and missing in the snapshot after it, is asked for, until the registry knows
+// its fate.
 func TestGap(t *testing.T) {
 	inactive := `{"status":"error","error":{"code":40310,"message":"Agent is not active"}}`
 	for name, tt := range map[string]struct {
@@ -414,7 +414,7 @@ func FuzzReadAgents(f *testing.F) {
 	})
 }
 
-// TestAsk asks once about an agent that the feed does not know; the feed then has it as disabled until it is enabled.
+// TestAsk asks once about an agent unknown to the feed; the feed then has it as disabled until it is enabled.
 func TestAsk(t *testing.T) {
 	const missing = "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4"
 	inactive := `{"status":"error","error":{"code":40310,"message":"Agent is not active"}}`

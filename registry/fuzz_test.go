@@ -11,8 +11,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/registry/registrytest"
 )
 
-// FuzzAgent: what is read of an agent has an id, one line of comments, an AIC if it is approved, and an ACS that is an
-// object, if any.
+// FuzzAgent: a read agent has an id, one line of comments, an AIC if it is approved, and an object as its ACS, if any.
 func FuzzAgent(f *testing.F) {
 	for _, name := range []string{"08-draft", "17-state-rejected"} {
 		_, body := registrytest.Captured(f, name)
@@ -34,7 +33,7 @@ func FuzzAgent(f *testing.F) {
 	})
 }
 
-// keeps reads what may be kept, as a crash or a hand has left it, and expects that it is the same after it was kept.
+// keeps reads kept text, as left by a crash or a hand, and expects it to be the same after it was kept.
 func keeps[T any](t *testing.T, text []byte) T {
 	s := newMemory()
 	s.kept["it"] = text

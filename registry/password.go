@@ -14,13 +14,13 @@ import (
 type Password struct {
 	Client *Client
 	User   string
-	// Secret returns the password, which may be in a file that changes.
+	// Secret returns the password, perhaps from a changing file.
 	Secret func() (string, error)
 }
 
 func (p *Password) name() string { return "password\n" + p.User }
 
-// defaultLife is how long a token is used of which nothing says when it ends.
+// defaultLife is the time for which a token is used if its end is unknown.
 const defaultLife = time.Hour
 
 // renew logs in. A login ends each other session of the user.

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// Status is what a registry has made of an agent.
+// Status is the status of an agent at a registry.
 type Status string
 
 // The statuses.
 const (
 	Draft    Status = "draft"    // it was never submitted, or its submission was withdrawn
 	Pending  Status = "pending"  // a person has to decide
-	Rejected Status = "rejected" // Comments say why
+	Rejected Status = "rejected" // Comments have the reason
 	Approved Status = "approved" // it has an AIC
 	Disabled Status = "disabled" // by a person, after the approval
 	Deleted  Status = "deleted"
@@ -30,7 +30,7 @@ type Entry struct {
 	Name      string          `json:"name"`
 	Version   string          `json:"version"`
 	Status    Status          `json:"status"`
-	Comments  string          `json:"comments,omitempty"` // of the person who has decided
+	Comments  string          `json:"comments,omitempty"` // of the deciding person
 	AIC       string          `json:"aic,omitempty"`      // from the approval on
 	Ontology  string          `json:"ontology,omitempty"` // the AIC; of an entity only
 	ACS       json.RawMessage `json:"acs,omitempty"`      // as the registry has it
@@ -38,17 +38,17 @@ type Entry struct {
 	Processed time.Time       `json:"processed,omitzero"`
 }
 
-// Record is what is kept of a registration. The URL of the Partner, with the placeholder of its AIC, identifies it.
+// Record is the kept form of a registration. The URL of the Partner, with the placeholder of its AIC, identifies it.
 type Record struct {
 	Registry string `json:"registry"` // its URL
 	Partner  string `json:"partner"`  // the Partner's URL
-	// Current is the version whose AIC the Partner has; nil before the first approval.
+	// Current is the version with the Partner's present AIC; nil before the first approval.
 	Current *Entry `json:"current,omitempty"`
-	// Next is the version that is to become the current one; nil for none.
+	// Next is the version to become the current one; nil for none.
 	Next *Entry `json:"next,omitempty"`
 	// Former are the AICs of versions before, the last one first.
 	Former []string `json:"former,omitempty"`
-	// Asked is when the registry was asked last, and Trouble why it has not answered then.
+	// Asked is the time of the last request to the registry, and Trouble the reason if it was not answered.
 	Asked   time.Time `json:"asked,omitzero"`
 	Trouble string    `json:"trouble,omitempty"`
 }
@@ -61,11 +61,11 @@ func (r *Record) AIC() string {
 	return r.Current.AIC
 }
 
-// maxFormer is how many AICs of versions before are kept.
+// maxFormer is the most kept AICs of earlier versions.
 const maxFormer = 32
 
-// take puts what the registry has of a version into the record. An AIC is assigned for ever: an answer without it takes
-// none away, and a version that was disabled before it got one does not become the current one.
+// take puts the registry's form of a version into the record. An AIC is assigned for ever: an answer without it takes
+// none away, and a version disabled before it got one does not become the current one.
 func (r *Record) take(e *Entry) {
 	r.Asked, r.Trouble = time.Now(), ""
 	switch {
@@ -85,12 +85,12 @@ func (r *Record) take(e *Entry) {
 	}
 }
 
-// recordKey is where the record of a Partner is.
+// recordKey is the key of the record of a Partner.
 func (a *Account) recordKey(partner string) string {
 	return a.folder + "/agent-" + digest(partner) + ".json"
 }
 
-// Record returns what is kept of the registration of a Partner, without asking the registry.
+// Record returns the record of the registration of a Partner, without asking the registry.
 func (a *Account) Record(ctx context.Context, partner string) (*Record, error) {
 	r, err := load[Record](ctx, a.storage, a.recordKey(partner))
 	if err != nil {
@@ -100,10 +100,10 @@ func (a *Account) Record(ctx context.Context, partner string) (*Record, error) {
 	return &r, nil
 }
 
-// ErrNotStored: what the registry has answered could not be stored, so that others do not know it.
+// ErrNotStored: the registry's answer could not be stored, so others do not know it.
 var ErrNotStored = errors.New("what the registry has answered cannot be stored")
 
-// work changes the record of a Partner while no other gateway does. What f has learned is kept also if it fails.
+// work changes the record of a Partner while no other gateway does. The knowledge of f is kept also if it fails.
 func (a *Account) work(ctx context.Context, partner string, f func(*Record) error) (r *Record, err error) {
 	key := a.recordKey(partner)
 	err = locked(ctx, a.storage, key, func() error {

@@ -16,26 +16,26 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/endpoint"
 )
 
-// Order is what is to be registered.
+// Order is the content of a registration.
 type Order struct {
 	Partner string          // the Partner's URL, with the placeholder of its AIC
 	ACS     json.RawMessage // without an AIC
 	// Differs reports whether a registered ACS has another content, but for the Partner's mount point in place of its
 	// endpoint, as ACS had it before.
 	Differs func(registered json.RawMessage) (bool, error)
-	// NewVersion allows a version beside one that is registered, which gets another AIC.
+	// NewVersion allows a version beside a registered one. It gets another AIC.
 	NewVersion bool
-	// Resubmit submits a version again that was rejected, although it is unchanged.
+	// Resubmit submits a rejected version again, although it is unchanged.
 	Resubmit bool
 }
 
-// What stands against a registration. Nothing was changed at the registry then.
+// The obstacles to a registration. Nothing was changed at the registry then.
 var (
 	// ErrNewVersion: another version is registered, and the order does not allow a new one.
 	ErrNewVersion = errors.New("another version of the agent is registered")
 	// ErrUnfinished: another version has no AIC yet.
 	ErrUnfinished = errors.New("another version of the agent is not registered yet")
-	// ErrChanged: this version is registered with another content, which can never be changed.
+	// ErrChanged: this version is registered with another content, never to be changed.
 	ErrChanged = errors.New("this version of the agent is registered with another content, which cannot be changed")
 	// ErrPendingOther: this version waits for its approval with another content.
 	ErrPendingOther = errors.New("this version of the agent waits for its approval with another content")
@@ -43,13 +43,13 @@ var (
 	ErrRejected = errors.New("the registry has rejected this version of the agent")
 	// ErrTaken: an agent at another address has this name and this version.
 	ErrTaken = errors.New("an agent at another address is registered with this name and version")
-	// ErrNothing: there is nothing that the operation could be about.
+	// ErrNothing: nothing is registered for the operation to act on.
 	ErrNothing = errors.New("nothing is registered")
 )
 
 // Register brings the registration of a Partner as far as it goes without a person of the registry. It first looks for
-// what is there, so that the same order may be given again at any time, also after a crash or an answer that was lost:
-// one version is never drafted twice. The record says how far it is, also beside an error.
+// existing versions, so the same order may be given again at any time, also after a crash or a lost answer: one version
+// is never drafted twice. The record has its progress, also beside an error.
 func (a *Account) Register(ctx context.Context, o Order) (*Record, error) {
 	var draft draftBody
 	switch err := json.Unmarshal(o.ACS, &draft); {
@@ -81,12 +81,12 @@ func (a *Account) Register(ctx context.Context, o Order) (*Record, error) {
 	})
 }
 
-// found is what the user has of an agent.
+// found has the user's versions of an agent.
 type found struct {
-	same       *Entry // the version that is to be registered; nil for none
+	same       *Entry // the version to be registered; nil for none
 	other      *Entry // another one with an AIC, the Partner's if it has one; nil for none
-	unfinished *Entry // another one that has none yet; nil for none
-	taken      *Entry // that version of an agent at another address, which is not the Partner's; nil for none
+	unfinished *Entry // another one without an AIC yet; nil for none
+	taken      *Entry // that version of an agent at an address other than the Partner's; nil for none
 }
 
 // isOf reports whether a version is one of the Partner of a record: it is recorded, or has the address of the draft.
@@ -115,7 +115,7 @@ func (e *Entry) endpointOf(acs json.RawMessage) string {
 	return strings.ReplaceAll(want, placeholder, e.AIC)
 }
 
-// placeholder stands for the AIC in an ACS that has none yet.
+// placeholder stands for the AIC in an ACS without one yet.
 const placeholder = "{AIC}"
 
 // Endpoint returns the URL of the first endpoint in the ACS; empty for none.
@@ -168,7 +168,7 @@ func (a *Account) look(ctx context.Context, r *Record, draft draftBody) (f found
 	return f, nil
 }
 
-// check refuses an order that would make a second registration without asking for one.
+// check refuses an order leading to a second registration without asking for one.
 func (f *found) check(r *Record, o *Order) error {
 	is := func(e *Entry) bool { return e != nil && e.ID == f.same.ID }
 	goesOn := f.same != nil && (f.same.Status == Pending || is(r.Current) || is(r.Next) && f.same.AIC != "")
@@ -189,7 +189,8 @@ func (f *found) check(r *Record, o *Order) error {
 	return fmt.Errorf("%w: %s, with the AIC %s", ErrNewVersion, f.other.Version, f.other.AIC)
 }
 
-// draft makes a draft. Where one is there already, since an answer was lost or another gateway was faster, that is it.
+// draft makes a draft. If one is there already, since an answer was lost or another gateway was faster, it returns this
+// one.
 func (a *Account) draft(ctx context.Context, r *Record, draft draftBody) (*Entry, error) {
 	e, err := a.change(ctx, http.MethodPost, "", draft)
 	if !Is(err, Conflict) {
@@ -244,7 +245,7 @@ func (a *Account) submit(ctx context.Context, r *Record, e *Entry, o *Order, dra
 	return nil
 }
 
-// Poll asks the registry what has become of a registration, unless that was done within a time, by any gateway.
+// Poll asks the registry for the outcome of a registration, unless any gateway has asked within a time.
 func (a *Account) Poll(ctx context.Context, partner string, within time.Duration) (*Record, error) {
 	return a.work(ctx, partner, func(r *Record) error {
 		if time.Since(r.Asked) < within {
@@ -278,9 +279,9 @@ func (a *Account) refresh(ctx context.Context, r *Record) error {
 	return nil
 }
 
-// Withdraw takes back what waits for its approval, which becomes a draft again. With remove, a draft, what was
-// rejected, or the version with an AIC, is deleted for ever. aic is the one that the caller means, which may be that of
-// a version before; empty for none.
+// Withdraw takes back a version waiting for its approval; it becomes a draft again. With remove, a draft, a rejected
+// version, or the version with an AIC, is deleted for ever. aic is the AIC meant by the caller, perhaps of an earlier
+// version; empty for none.
 func (a *Account) Withdraw(ctx context.Context, partner, aic string, remove bool) (*Record, error) {
 	return a.work(ctx, partner, func(r *Record) error {
 		if err := a.refresh(ctx, r); err != nil {

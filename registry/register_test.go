@@ -41,9 +41,9 @@ func order(version, description string) Order {
 	}}
 }
 
-// TestRegisteredAtMount: a version that was registered with the Partner's mount point for an endpoint is the Partner's
-// own, also where its record was lost. One that is decided, or waits, stays as it is; a draft gets the endpoint, and so
-// does a new version.
+// TestRegisteredAtMount: a version registered with the Partner's mount point for an endpoint is the Partner's own, also
+// if its record was lost. A decided or waiting one stays as it is; a draft gets the endpoint, and so does a new
+// version.
 func TestRegisteredAtMount(t *testing.T) {
 	now := func(version string) Order {
 		o := order(version, "echoes")
@@ -101,8 +101,8 @@ func TestRegisteredAtMount(t *testing.T) {
 	}
 }
 
-// TestOtherPartner: what a user has registered for one Partner is not taken for another one of the same name, neither
-// the same version nor other ones, and a refused registration leaves no record.
+// TestOtherPartner: a user's registration for one Partner is not taken for another one of the same name, neither the
+// same version nor other ones, and a refused registration leaves no record.
 func TestOtherPartner(t *testing.T) {
 	r, s := registrytest.New(t), newMemory()
 	a := account(t, r, s)
@@ -133,14 +133,14 @@ func TestOtherPartner(t *testing.T) {
 	if record, err = a.Register(t.Context(), other("2.0.0")); err != nil || record.AIC() != second {
 		t.Errorf("after its approval: %v %+v", err, record)
 	}
-	// The first Partner, whose record was lost, finds its own.
+	// The first Partner finds its own, after its record was lost.
 	if record, err = account(t, r, newMemory()).Register(t.Context(), order("1.0.0", "echoes")); err != nil ||
 		record.AIC() != aic {
 		t.Errorf("the first one again: %v %+v", err, record)
 	}
 }
 
-// TestFullStorage has a registry that refuses an order, and a storage that is full: the caller is told of both.
+// TestFullStorage has a registry refuse an order, and a full storage: the error has both.
 func TestFullStorage(t *testing.T) {
 	r, s := registrytest.New(t), newMemory()
 	a := account(t, r, s)
@@ -215,7 +215,7 @@ func TestCrashes(t *testing.T) {
 		for step := range 12 {
 			r, s := registrytest.New(t), newMemory()
 			var mu sync.Mutex
-			kept := s.clone() // what the crash leaves
+			kept := s.clone() // left by the crash
 			n, hit := 0, ""
 			r.Fail(func(method, path string) registrytest.Fault {
 				mu.Lock()
@@ -267,7 +267,7 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-// TestRejected: the comments are kept. What is unchanged is not submitted again, what is better is.
+// TestRejected: the comments are kept. An unchanged version is not submitted again, a better one is.
 func TestRejected(t *testing.T) {
 	r := registrytest.New(t)
 	a := account(t, r, newMemory())
@@ -300,8 +300,8 @@ func must(t *testing.T, a *Account, o Order) *Record {
 	return r
 }
 
-// TestNewVersion: a version beside one that has an AIC is made only when it is asked for, also where the record was
-// lost, and the old AIC stays until the new one is there.
+// TestNewVersion: a version beside one with an AIC is made only when it is asked for, also if the record was lost, and
+// the old AIC stays until the new one is there.
 func TestNewVersion(t *testing.T) {
 	r, s := registrytest.New(t), newMemory()
 	a := account(t, r, s)
@@ -343,8 +343,8 @@ func TestNewVersion(t *testing.T) {
 	}
 }
 
-// TestSecondLogin: a login elsewhere ends the session. The account logs in once more, and tells a registry that refuses
-// it nevertheless.
+// TestSecondLogin: a login elsewhere ends the session. The account logs in once more, and recognizes a registry
+// refusing it nevertheless.
 func TestSecondLogin(t *testing.T) {
 	r, s := registrytest.New(t), newMemory()
 	a := account(t, r, s)

@@ -8,10 +8,10 @@ import (
 	"strconv"
 )
 
-// lookBack looks whether the registry has gone back behind the last change, as after a restore from a backup: of
-// a number that it has not reached it says for ever that nothing is new. Then all agents are read anew. A registry that
-// has forgotten all of its changes says a low number, too, and goes on to: each is followed once. One that says none is
-// believed.
+// lookBack looks whether the registry has gone back behind the last change, as after a restore from a backup: for a
+// number not reached by it, it reports for ever that nothing is new. Then all agents are read anew. A registry that has
+// forgotten all of its changes reports a low number, too, and goes on to: each is followed once. One without a number
+// is believed.
 func (f *Feed) lookBack(ctx context.Context) {
 	var info struct {
 		Retention struct {

@@ -13,37 +13,37 @@ import (
 	"time"
 )
 
-// Storage keeps what outlives the process. The gateways of a fleet share it. What is in it is secret.
+// Storage keeps state beyond the process. The gateways of a fleet share it. Its content is secret.
 type Storage interface {
 	Lock(ctx context.Context, name string) error
 	Unlock(ctx context.Context, name string) error
-	// Load returns fs.ErrNotExist for what is not there.
+	// Load returns fs.ErrNotExist for a missing key.
 	Load(ctx context.Context, key string) ([]byte, error)
 	Store(ctx context.Context, key string, value []byte) error
 }
 
-// Login is how a user of a registry logs in: a Password, or a Device.
+// Login is the login of a user of a registry: a Password, or a Device.
 type Login interface {
-	// name tells the logins apart whose sessions are kept.
+	// name tells apart the logins with kept sessions.
 	name() string
-	// renew gets a new token in place of that of a session, which it changes. ask says that a person is there who can
-	// log in. kept stores the session as it is.
+	// renew gets a new token in place of a session's, and changes the session. With ask, a person is there to log in. kept
+	// stores the session as it is.
 	renew(ctx context.Context, s *session, ask bool, kept func() error) error
 }
 
-// session is what is kept of the session of a user. A registry may know one session a user, so that each login ends the
-// one before: it is shared by all that act for the user, and kept until the registry refuses it.
+// session is the kept form of the session of a user. A registry may know one session a user, so each login ends the one
+// before: the session is shared by all acting for the user, and kept until the registry refuses it.
 type session struct {
 	Token   string    `json:"token,omitempty"`
 	Expires time.Time `json:"expires,omitzero"`
-	Refresh string    `json:"refresh,omitempty"` // the token by which a Device gets the next one
+	Refresh string    `json:"refresh,omitempty"` // the token for a Device to get the next one
 	Asked   *asked    `json:"asked,omitempty"`   // a person is asked to log in
 }
 
-// early is how long before its end a token is no longer used.
+// early is the time before its end from which a token is no longer used.
 const early = 30 * time.Second
 
-// usable reports whether a token may still be accepted, of which the registry has refused one.
+// usable reports whether the token may still be accepted, given a token refused by the registry.
 func (s *session) usable(refused string, now time.Time) bool {
 	return s.Token != "" && s.Token != refused && now.Before(s.Expires.Add(-early))
 }
@@ -78,11 +78,11 @@ func locked(ctx context.Context, s Storage, key string, f func() error) error {
 	if err := s.Lock(ctx, key); err != nil {
 		return fmt.Errorf("the storage is not available: %w", err)
 	}
-	defer func() { _ = s.Unlock(context.WithoutCancel(ctx), key) }() // a lock that is left behind ends by itself
+	defer func() { _ = s.Unlock(context.WithoutCancel(ctx), key) }() // a lock left behind ends by itself
 	return f()
 }
 
-// load reads what is kept under a key; nothing if there is none, or if a crash has cut it off.
+// load reads the value kept under a key; nothing if there is none, or if a crash has cut it off.
 func load[T any](ctx context.Context, s Storage, key string) (kept T, err error) {
 	value, err := s.Load(ctx, key)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -104,7 +104,8 @@ func store(ctx context.Context, s Storage, key string, value any) error {
 	return s.Store(ctx, key, text)
 }
 
-// token returns a token that the registry may accept. refused is the one that it does not accept; empty for none.
+// token returns a token acceptable to the registry, as far as is known. refused is a token refused by it; empty for
+// none.
 func (a *Account) token(ctx context.Context, refused string) (token string, err error) {
 	err = locked(ctx, a.storage, a.key, func() error {
 		s, err := load[session](ctx, a.storage, a.key)
@@ -112,7 +113,7 @@ func (a *Account) token(ctx context.Context, refused string) (token string, err 
 			return err
 		}
 		if !s.usable(refused, time.Now()) {
-			// What was done is kept also if the caller has left meanwhile.
+			// The session is kept also if the caller has left meanwhile.
 			kept := func() error { return store(context.WithoutCancel(ctx), a.storage, a.key, &s) }
 			if s.Token == refused {
 				s.Token = ""
@@ -135,8 +136,8 @@ func (a *Account) do(ctx context.Context, q call, into any) error {
 	return a.doAt(ctx, a.client, q, into)
 }
 
-// doAt is do by another client of the registry. A request that is refused because the session has ended, such as by a
-// login elsewhere, is sent once more after one new login.
+// doAt is do by another client of the registry. If a request is refused because the session has ended, for example by a
+// login elsewhere, it is sent once more after one new login.
 func (a *Account) doAt(ctx context.Context, at *Client, q call, into any) (err error) {
 	if q.token, err = a.token(ctx, ""); err != nil {
 		return err
@@ -151,10 +152,10 @@ func (a *Account) doAt(ctx context.Context, at *Client, q call, into any) (err e
 	return at.do(ctx, q, into)
 }
 
-// asking is the key of a context whose operation a person waits for.
+// asking is the key of a context with a person waiting for its operation.
 type asking struct{}
 
-// Asking returns a context in which a person may be asked to log in, which is a *LoginError.
+// Asking returns a context for operations with a person to be asked to log in, by a *LoginError.
 func Asking(ctx context.Context) context.Context { return context.WithValue(ctx, asking{}, true) }
 
 func asks(ctx context.Context) bool {
@@ -162,7 +163,7 @@ func asks(ctx context.Context) bool {
 	return may
 }
 
-// LoginError says that a person has to log in.
+// LoginError asks for the login of a person.
 type LoginError struct {
 	URL   string    // to open; empty if none is asked yet
 	Code  string    // to type there

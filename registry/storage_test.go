@@ -15,7 +15,7 @@ type memory struct {
 	mu    sync.Mutex
 	locks map[string]chan struct{}
 	kept  map[string][]byte
-	full  error // why nothing can be stored
+	full  error // the reason if nothing can be stored
 }
 
 func newMemory() *memory {

@@ -48,7 +48,7 @@ func TestWithdraw(t *testing.T) {
 	}
 }
 
-// TestWithdrawFormer deletes the version of an AIC that the Partner had before. The present one goes on.
+// TestWithdrawFormer deletes the version of an earlier AIC of the Partner. The present one goes on.
 func TestWithdrawFormer(t *testing.T) {
 	r, s := registrytest.New(t), newMemory()
 	a := account(t, r, s)
@@ -73,7 +73,7 @@ func TestWithdrawFormer(t *testing.T) {
 	}
 }
 
-// TestDisabled: a person of the registry disables what was approved.
+// TestDisabled: a person of the registry disables an approved version.
 func TestDisabled(t *testing.T) {
 	r := registrytest.New(t)
 	a := account(t, r, newMemory())

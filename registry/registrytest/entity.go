@@ -13,7 +13,7 @@ import (
 // Ontology is the AIC of the user's ontology.
 const Ontology = "1.2.156.3088.1.0001.00001.YWG8FE.000000.0MJF"
 
-// KeepNames has the registry keep which names the certificates of entities are to have, as one of ACPs 2.2 does.
+// KeepNames has the registry keep the names for the certificates of entities, as one of ACPs 2.2 does.
 func (r *Registry) KeepNames() { r.do(func() { r.keepsNames = true }) }
 
 // Entities returns the AICs of the entities.
@@ -30,7 +30,7 @@ func (r *Registry) Entities() (list []string) {
 
 func isEntity(aic string) bool { return strings.Contains(aic, ".YWG8FE.") }
 
-// entity makes an entity, as the registry of ACPs 2.1 does: of what is sent, only the endpoints are kept.
+// entity makes an entity, as the registry of ACPs 2.1 does: of the request, only the endpoints are kept.
 func (r *Registry) entity(body []byte) (int, string) {
 	var sent struct {
 		Ontology    string           `json:"ontologyAic"`

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// realm is where the provider of OpenID Connect is.
+// realm is the path of the provider of OpenID Connect.
 const realm = "/realms/acps-registry"
 
-// ClientID is the client that the provider knows.
+// ClientID is the client known to the provider.
 const ClientID = "registry-cli"
 
 // provider is a provider of OpenID Connect, as registries of ACPs 2.2 have.
@@ -20,11 +20,11 @@ type provider struct {
 	allowed bool // the person has logged in
 	refused bool
 	slow    bool // the next question comes too early
-	asked   int  // how often a person was asked to log in
+	asked   int  // the number of requests to a person to log in
 	refresh string
 }
 
-// NewOIDC starts a registry whose users log in at a provider of OpenID Connect, as those of one of ACPs 2.2 do.
+// NewOIDC starts a registry with logins at a provider of OpenID Connect, like one of ACPs 2.2.
 func NewOIDC(t testing.TB) *Registry {
 	r := New(t)
 	r.oidc = new(provider)
@@ -34,22 +34,22 @@ func NewOIDC(t testing.TB) *Registry {
 // Issuer returns the issuer's URL.
 func (r *Registry) Issuer() string { return r.URL + realm }
 
-// LogIn has the person log in who was asked, or refuse to.
+// LogIn has the asked person log in, or refuse to.
 func (r *Registry) LogIn(allowed bool) {
 	r.do(func() { r.oidc.allowed, r.oidc.refused = allowed, !allowed })
 }
 
-// SlowDown has the provider say that the next question whether the person has logged in comes too early.
+// SlowDown has the provider refuse the next question for the login as too early.
 func (r *Registry) SlowDown() { r.do(func() { r.oidc.slow = true }) }
 
 // EndSession has the provider forget the session.
 func (r *Registry) EndSession() { r.do(func() { r.oidc.refresh, r.token = "ended", "" }) }
 
-// Asked returns how often a person was asked to log in.
+// Asked returns the number of requests to a person to log in.
 func (r *Registry) Asked() (n int) { r.do(func() { n = r.oidc.asked }); return n }
 
 func (p *provider) answer(r *Registry, path string, body []byte) (int, string) {
-	form, _ := url.ParseQuery(string(body)) // nothing is found in what is none
+	form, _ := url.ParseQuery(string(body)) // nothing is found in another body
 	refused := func(name string) (int, string) {
 		return http.StatusBadRequest, encode(map[string]any{"error": name, "error_description": "it is so"})
 	}

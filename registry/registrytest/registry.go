@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registrytest is a registry of ACPs for tests. It answers with what a registry of version 2.1 has said, and,
-// where a test says so, wrongly, or breaks off before or after it has done what it was asked for. It refuses requests
-// that are not in the interface of version 2.1.
+// Package registrytest is a registry of ACPs for tests. It answers in the words of a registry of version 2.1, and, if a
+// test says so, wrongly, or breaks off before or after it has done the requested work. It refuses requests outside the
+// interface of version 2.1.
 package registrytest
 
 import (
@@ -26,7 +26,7 @@ import (
 //go:embed answers
 var answers embed.FS
 
-// Captured returns an answer that a registry of ACPs 2.1 has given, or a discovery server, if the name begins with
+// Captured returns an answer given by a registry of ACPs 2.1, or by a discovery server, if the name begins with
 // discovery/.
 func Captured(t testing.TB, name string) (status int, body string) {
 	t.Helper()
@@ -50,14 +50,14 @@ const (
 	Password = "Partner#2026x"
 )
 
-// Fault is what goes wrong with a request.
+// Fault is the fault of a request.
 type Fault int
 
 // The faults.
 const (
 	None   Fault = iota
 	Before       // the connection breaks before the request is carried out
-	After        // it breaks after that, and the answer is lost
+	After        // it breaks after its work, and the answer is lost
 	Half         // it breaks within the answer
 	Bad          // it is answered with 502, and not carried out
 )
@@ -74,15 +74,15 @@ type Registry struct {
 	Logins   int
 	agents   []map[string]any
 	Requests []string // method and path of all
-	// Fail says what goes wrong with a request.
+	// fail returns the fault of a request.
 	fail func(method, path string) Fault
 	oidc *provider // nil for version 2.1
-	// keepsNames says that of an entity the names for its certificate are kept.
+	// keepsNames is set if the names for the certificate of an entity are kept.
 	keepsNames bool
 	eabs       int
 }
 
-// New starts a registry, which ends with the test.
+// New starts a registry. It ends with the test.
 func New(t testing.TB) *Registry {
 	r := &Registry{t: t}
 	s := httptest.NewServer(r)
@@ -91,7 +91,7 @@ func New(t testing.TB) *Registry {
 	return r
 }
 
-// Fail sets what goes wrong with requests; nil for nothing.
+// Fail sets the faults of requests; nil for none.
 func (r *Registry) Fail(f func(method, path string) Fault) { r.do(func() { r.fail = f }) }
 
 func (r *Registry) do(f func()) {
@@ -103,7 +103,7 @@ func (r *Registry) do(f func()) {
 // LogInElsewhere ends the session of the user, as a second login does.
 func (r *Registry) LogInElsewhere() { r.do(func() { r.tokens++; r.token = "elsewhere" }) }
 
-// Count returns how many requests there were that begin with a method and a path.
+// Count returns the number of requests with a method and the beginning of a path.
 func (r *Registry) Count(prefix string) (n int) {
 	r.do(func() {
 		for _, one := range r.Requests {
@@ -115,7 +115,7 @@ func (r *Registry) Count(prefix string) (n int) {
 	return n
 }
 
-// LoggedIn returns how often the user has logged in.
+// LoggedIn returns the number of the user's logins.
 func (r *Registry) LoggedIn() (n int) { r.do(func() { n = r.Logins }); return n }
 
 // Agents returns the versions of the agents with a name: their versions and statuses, in the order of their drafts.
@@ -130,7 +130,7 @@ func (r *Registry) Agents(name string) (list []string) {
 	return list
 }
 
-// Process decides on what waits for its approval, as a person of the registry does. It returns the AIC.
+// Process decides on a version waiting for its approval, as a person of the registry does. It returns the AIC.
 func (r *Registry) Process(name, version string, approve bool, comments string) (aic string) {
 	r.t.Helper()
 	r.do(func() {
@@ -205,7 +205,7 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	_, _ = io.WriteString(w, answer)
 }
 
-// refusal refuses what is not in the interface of version 2.1. The status is 0 if nothing is wrong.
+// refusal refuses requests outside the interface of version 2.1. The status is 0 if nothing is wrong.
 func (r *Registry) refusal(q *http.Request, body []byte) (int, string) {
 	if r.oidc != nil || !openapitest.Registry().Knows(q.URL.Path) {
 		return 0, ""
@@ -276,7 +276,7 @@ func (r *Registry) filled(text string, members map[string]any) string {
 }
 
 func encode(v any) string {
-	text, _ := json.Marshal(v) // of maps that were read from JSON
+	text, _ := json.Marshal(v) // of maps read from JSON
 	return string(text)
 }
 
