@@ -23,7 +23,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip/acs"
 )
 
-// acsSources says what an argument that names an ACS may be.
+// acsSources describes the possible arguments naming an ACS.
 const acsSources = `An ACS is named by the URL of a Partner (the mount point of aip_gateway), by a URL of its
 own, such as that of a registry (https://<registry>/acps-atr-v2/acs/<AIC>), by a file, or
 by - for the standard input.
@@ -126,7 +126,7 @@ Exit status: 0 they are the same; 1 they differ; 2 they cannot be compared.
 		if err != nil {
 			return 2, err
 		}
-		registry := f // it is not the Partner that is meant
+		registry := f // the flags of the Partner are not for it
 		registry.partner, registry.verify = "", ""
 		registered, err := registry.readACS(cmd, args[1])
 		if err != nil {
@@ -150,7 +150,7 @@ Exit status: 0 they are the same; 1 they differ; 2 they cannot be compared.
 	return cmd
 }
 
-// printFound prints what was found in an ACS: a line for each, or JSON with a list of a name.
+// printFound prints findings in an ACS: a line for each, or JSON with a list of a name.
 func printFound[T any](cmd *cobra.Command, asJSON bool, name string, found []T, line func(T) string) error {
 	if asJSON {
 		return printJSON(cmd, map[string][]T{name: append([]T{}, found...)})
@@ -171,7 +171,7 @@ func shownACS(v json.RawMessage) string {
 	return clean(string(v))
 }
 
-// checkedACS returns the mistakes in an ACS, of a draft without that of an AIC that is not assigned yet.
+// checkedACS returns the mistakes in an ACS, of a draft without the mistake of an AIC not assigned yet.
 func checkedACS(body []byte, draft bool) (mistakes []acs.Mistake) {
 	var named struct{ AIC string }
 	_ = json.Unmarshal(body, &named) // if it is no JSON, Check says so
@@ -208,7 +208,7 @@ func (f *connectionFlags) readACS(cmd *cobra.Command, source string) ([]byte, er
 	return io.ReadAll(io.LimitReader(file, acs.MaxSize+1))
 }
 
-// fetchACS fetches the ACS of the Partner at a URL, or the one that is at the URL itself.
+// fetchACS fetches the ACS of the Partner at a URL, or the one at the URL itself.
 func (f *connectionFlags) fetchACS(ctx context.Context, source string) ([]byte, error) {
 	base, err := url.Parse(endpoint.Mount(source))
 	if err != nil || base.Host == "" {

@@ -60,7 +60,7 @@ func (f *adminFlags) request(method, path string, q url.Values, body any) (*http
 	return f.send(method, path, header, content)
 }
 
-// send sends a request with a body, which may be nil, to the admin API. The caller closes the body of the answer.
+// send sends a request with a body, or nil, to the admin API. The caller closes the body of the answer.
 func (f *adminFlags) send(method, path string, header http.Header, body io.Reader) (*http.Response, error) {
 	if f.address == "" { // of the first request; the others go there, too
 		address, err := caddycmd.DetermineAdminAPIAddress("", nil, f.config, f.adapter)
@@ -76,7 +76,7 @@ func (f *adminFlags) send(method, path string, header http.Header, body io.Reade
 	return res, answered(err)
 }
 
-// answered returns the sentence of an error that the admin API has answered. Caddy returns the answer as text.
+// answered returns the sentence of an error in the admin API's answer. Caddy returns the answer as text.
 func answered(err error) error {
 	if err == nil {
 		return nil

@@ -78,13 +78,13 @@ Exit status: 0 the AIC is valid; 1 it is not.
 	return cmd
 }
 
-// checkedAIC is what aic check prints as JSON.
+// checkedAIC is the JSON of aic check.
 type checkedAIC struct {
 	AIC      string        `json:"aic"`
 	Valid    bool          `json:"valid"`
 	Form     identity.Form `json:"form,omitempty"`
 	Verified bool          `json:"check_digits_verified"`
-	Error    string        `json:"error,omitempty"` // why it is not valid
+	Error    string        `json:"error,omitempty"` // the reason if it is not valid
 }
 
 func aicMakeCommand() *cobra.Command {
@@ -153,7 +153,7 @@ serial. It is for tests: no registrar knows it.
 	return cmd
 }
 
-// notWith refuses flags that a form does not have.
+// notWith refuses flags unknown to a form.
 func notWith(cmd *cobra.Command, form string, names ...string) error {
 	for _, name := range names {
 		if cmd.Flags().Changed(name) {

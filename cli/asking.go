@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// asking is a command of the table adminapi.Routes, which asks a running gateway.
+// asking is a command of the table adminapi.Routes. It asks a running gateway.
 type asking struct {
 	*cobra.Command
 	route  *adminapi.Route
@@ -25,7 +25,7 @@ type asking struct {
 	yes    bool // nothing is asked; see confirmFlag
 }
 
-// A deed is what a command of the table does. It adds flags of its own, and returns what runs.
+// A deed is the work of a command of the table. It adds flags of its own, and returns the function to run.
 type deed func(*asking) func(args []string) error
 
 // deeds are those of all commands of the table, by name.
@@ -150,7 +150,7 @@ func askingCommand(route *adminapi.Route, c *adminapi.Command) *cobra.Command {
 	return a.Command
 }
 
-// completions are the values that a shell completes, by the flag.
+// completions are the values for the completion in a shell, by the flag.
 var completions = map[string][]cobra.Completion{
 	"state": append([]cobra.Completion{string(adminapi.PendingTask)}, statesOfAIP()...),
 	"sort":  {adminapi.SortNewest, adminapi.SortName},
@@ -163,7 +163,7 @@ func statesOfAIP() (names []cobra.Completion) {
 	return names
 }
 
-// argsOf returns how many arguments a command takes, by how its help begins.
+// argsOf returns the number of arguments of a command, by the beginning of its help.
 func argsOf(help string) cobra.PositionalArgs {
 	first, _, _ := strings.Cut(help, " ")
 	switch {
@@ -177,18 +177,18 @@ func argsOf(help string) cobra.PositionalArgs {
 	return cobra.NoArgs
 }
 
-// jsonFlag adds the flag by which the answer of the gateway is printed as it is. more is added to its help.
+// jsonFlag adds the flag to print the answer of the gateway as it is. more is added to its help.
 func (a *asking) jsonFlag(more string) {
 	a.Flags().BoolVar(&a.asJSON, "json", false, "print the JSON of the admin API"+more)
 }
 
-// text returns the value of a flag; empty for a flag that the command does not have.
+// text returns the value of a flag; empty for a flag unknown to the command.
 func (a *asking) text(name string) string {
 	text, _ := a.Flags().GetString(name)
 	return text
 }
 
-// query returns the parameters of a route that flags give.
+// query returns the parameters of a route given by flags.
 func (a *asking) query(route *adminapi.Route) url.Values {
 	q := make(url.Values)
 	for _, f := range a.table.Flags {
@@ -205,7 +205,8 @@ func (a *asking) query(route *adminapi.Route) url.Values {
 	return q
 }
 
-// momentOf returns the value of a parameter: of a time, such as 14:00, when the clock here showed that last.
+// momentOf returns the value of a parameter: of a time, such as 14:00, the last moment with this time on the clock
+// here.
 func momentOf(name, text string) string {
 	if name != "since" && name != "until" {
 		return text
@@ -231,7 +232,7 @@ func (a *asking) ask(route *adminapi.Route, q url.Values, body, into any) ([]byt
 	return a.admin.ask(method, route.Path, q, body, into)
 }
 
-// print prints an answer as it is, if that is asked for, or else a sentence.
+// print prints an answer as it is, if asked for, or else a sentence.
 func (a *asking) print(raw []byte, sentence string) error {
 	if a.asJSON {
 		return writeJSON(a.OutOrStdout(), raw)
@@ -240,8 +241,9 @@ func (a *asking) print(raw []byte, sentence string) error {
 	return err
 }
 
-// action returns the deed of a command that has the gateway do something: it asks the command's route, by its flags and
-// by what fill makes of the arguments, and says what was answered. The error of say is that of the command, after that.
+// action returns the deed of a command for an action of the gateway: it asks the command's route, by its flags and by
+// the results of fill from the arguments, and prints the answer. The error of say becomes the command's, after the
+// print.
 func action[A any](
 	fill func(a *asking, q url.Values, args []string) (body any, err error), say func(*A) (string, error),
 ) deed {

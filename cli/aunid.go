@@ -96,7 +96,7 @@ func (f *aunIDFlags) run(cmd *cobra.Command, aid aun.AID) error {
 	return f.print(out, id, made)
 }
 
-// identity returns the identity in the file, or a new one that is written there.
+// identity returns the identity in the file, or a new one, written there.
 func (f *aunIDFlags) identity(aid aun.AID) (id *aun.Identity, made bool, err error) {
 	id, err = aun.LoadIdentity(f.file)
 	switch {
@@ -113,7 +113,7 @@ func (f *aunIDFlags) identity(aid aun.AID) (id *aun.Identity, made bool, err err
 	return id, false, nil
 }
 
-// aunIdentity is what aun-id prints as JSON.
+// aunIdentity is the JSON of aun-id.
 type aunIdentity struct {
 	File      string     `json:"file"`
 	AID       aun.AID    `json:"aid"`

@@ -31,7 +31,7 @@ const (
 	exitInterrupted   = 130
 )
 
-// maxFile is the largest size of a file that is sent, in bytes.
+// maxFile is the largest size of a sent file, in bytes.
 const maxFile = 32 << 20
 
 // callFlags are the flags of `caddy aip call`.
@@ -203,7 +203,7 @@ const (
 	dialectV2 = "aip/2"
 )
 
-// checkDialect checks what not every dialect has.
+// checkDialect refuses flags missing in the dialect.
 func (f *callFlags) checkDialect() error {
 	switch {
 	case f.dialect != dialectV1 && f.dialect != dialectV2:
@@ -216,7 +216,7 @@ func (f *callFlags) checkDialect() error {
 	return nil
 }
 
-// send sends the command and prints what the Partner answers.
+// send sends the command and prints the Partner's answer.
 func (c *leaderCall) send(ctx context.Context) (int, error) {
 	out := printer{w: c.cmd.OutOrStdout()}
 	m := &c.call.Message
@@ -253,7 +253,7 @@ func (c *leaderCall) send(ctx context.Context) (int, error) {
 	return verdict(m.Command, answer.Task.Status.State)
 }
 
-// existing reports whether the task of a start exists already, and says so. Only a task whose id the caller has chosen
+// existing reports whether the task of a start exists already, and says so. Only a task with an id chosen by the caller
 // can. It also says so if the task of a continue takes no message now.
 func (c *leaderCall) existing(ctx context.Context) (bool, error) {
 	command := c.call.Message.Command
@@ -263,7 +263,7 @@ func (c *leaderCall) existing(ctx context.Context) (bool, error) {
 	t, err := c.get(ctx)
 	var refused *leader.Error
 	if errors.As(err, &refused) {
-		return false, nil // if it is not that there is no such task, start is answered with the same error
+		return false, nil // there is no such task; after another refusal, start is answered with the same error
 	}
 	if err != nil || t == nil {
 		return false, err
@@ -295,7 +295,7 @@ func (c *leaderCall) get(ctx context.Context) (*task.Task, error) {
 	return answer.Task, nil
 }
 
-// verdict returns the exit status of a command whose task is in state s.
+// verdict returns the exit status of a command with its task in state s.
 func verdict(c task.Command, s task.State) (int, error) {
 	switch {
 	case c == task.Cancel && s != task.Canceled:
@@ -308,7 +308,7 @@ func verdict(c task.Command, s task.State) (int, error) {
 	return 0, nil
 }
 
-// call returns the call that the flags describe.
+// call returns the call described by the flags.
 func (f *callFlags) call(c task.Command, texts []string) (*task.Call, error) {
 	call := &task.Call{Message: task.Message{Command: c, TaskID: f.task, SessionID: f.session}}
 	switch c {
@@ -369,7 +369,7 @@ func (f *callFlags) items(texts []string) ([]task.DataItem, error) {
 	return items, err
 }
 
-// objectFlag returns the value of a flag that is a JSON object.
+// objectFlag returns the value of a flag for a JSON object.
 func objectFlag(flag, s string) (json.RawMessage, error) {
 	var object map[string]json.RawMessage
 	if json.Unmarshal([]byte(s), &object) != nil || object == nil {

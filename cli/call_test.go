@@ -34,8 +34,8 @@ import (
 
 const leaderAIC = "10001000011K912345E789ABCDEF2353"
 
-// partnerAt serves a Partner over mutual TLS with certificates that lie in .pki of the working folder. answer
-// gets the request and returns the member of the response that is not the id.
+// partnerAt serves a Partner over mutual TLS with certificates in .pki of the working folder. answer gets the request
+// and returns the member of the response beside the id.
 func partnerAt(t *testing.T, answer func(request gjson.Result, leader string) string) (url string, p *devpki.PKI) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -63,7 +63,7 @@ func partnerAt(t *testing.T, answer func(request gjson.Result, leader string) st
 		io.WriteString(w, `{"jsonrpc":"2.0","id":`+request.Get("id").Raw+`,`+member+`}`)
 	}))
 	server.TLS = serverTLS(t, p, p.Server)
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail on purpose
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes failing on purpose
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return server.URL + "/agent", p
@@ -146,7 +146,7 @@ func printedIn(state, next string) string {
 func TestCall(t *testing.T) {
 	var answer string
 	start := []string{"start", "--task", "task-1"}
-	var sent string // the command that the user sends
+	var sent string // the command sent by the user
 	url, _ := partnerAt(t, func(r gjson.Result, _ string) string {
 		if r.Get("params.message.command").Str != sent {
 			return notFound // start asks first whether the task exists
@@ -203,7 +203,7 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// The AIC of the Partner that is meant is enough, whatever the host name; so is the host name where it is asked for.
+// The AIC of the intended Partner is enough, whatever the host name; so is the host name if it is asked for.
 func TestCallOfThePartnerThatIsMeant(t *testing.T) {
 	url, p := partnerAt(t, func(gjson.Result, string) string { return awaiting })
 	aic := string(p.Server.AIC)
@@ -238,7 +238,7 @@ func TestCallOfThePartnerThatIsMeant(t *testing.T) {
 	}
 }
 
-// hostOnly makes a certificate for 127.0.0.1 that names no AIC.
+// hostOnly makes a certificate for 127.0.0.1 without an AIC.
 func hostOnly(t *testing.T, p *devpki.PKI) tls.Certificate {
 	ca, err := tls.LoadX509KeyPair(p.CA.Cert, p.CA.Key)
 	if err != nil {
@@ -322,7 +322,7 @@ func TestCallExplainsWhatWentWrong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A server whose certificate is good, but not for this host.
+	// A server with a good certificate, but not for this host.
 	otherHost := httptest.NewUnstartedServer(http.NotFoundHandler())
 	otherHost.TLS = serverTLS(t, p, p.LeaderV1)
 	otherHost.Config.ErrorLog = log.New(io.Discard, "", 0)

@@ -10,8 +10,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 )
 
-// partnerURL returns the URL of the Partner that an argument names: by its URL, or by its name at the gateway of this
-// machine, which is asked for it.
+// partnerURL returns the URL of the Partner named by an argument: by its URL, or by its name at the gateway of this
+// machine. The gateway is asked for it.
 func (f *adminFlags) partnerURL(named string) (string, error) {
 	if strings.Contains(named, ":") {
 		return named, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// The flags and the texts become what is sent to the Partner.
+// The flags and the texts become the request to the Partner.
 func TestCallRequest(t *testing.T) {
 	var request gjson.Result
 	var leader string

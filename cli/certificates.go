@@ -10,7 +10,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 )
 
-// obtained are the certificates that a gateway obtains for its Partners.
+// obtained are the certificates obtained by a gateway for its Partners.
 var obtained = &listing[adminapi.CertificateList, adminapi.Certificate]{
 	path:    adminapi.Certificates,
 	entries: func(l *adminapi.CertificateList) ([]adminapi.Certificate, string) { return l.Certificates, "" },

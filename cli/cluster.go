@@ -17,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 )
 
-// showCluster prints the gateways that share a store, and its shards.
+// showCluster prints the gateways of a common store, and its shards.
 func showCluster(a *asking) func([]string) error {
 	a.jsonFlag("")
 	return func([]string) error {
@@ -59,7 +59,7 @@ func second(t time.Time) string {
 	return t.Local().Format(time.RFC3339)
 }
 
-// shardMove names the shard that is an argument, and where it is to go.
+// shardMove names the shard in an argument, and its new gateway.
 func shardMove(a *asking, _ url.Values, args []string) (any, error) {
 	shard, err := strconv.Atoi(args[0])
 	if err != nil {
@@ -76,7 +76,7 @@ func sayMoved(m *adminapi.ShardMove) (string, error) {
 	return fmt.Sprintf("the shard %d moves to %s", *m.Shard, clean(m.To)), nil
 }
 
-// drainNode begins or ends that a gateway hands its shards over.
+// drainNode begins or ends the handing over of a gateway's shards.
 func drainNode(a *asking) func([]string) error {
 	var end bool
 	a.Flags().BoolVar(&end, "end", false, "let it have shards again")

@@ -48,8 +48,8 @@ func aipCommand(cmd *cobra.Command) {
 	cleanErrors(cmd)
 }
 
-// cleanErrors has a command, and those below it, return errors whose text is clean: a certificate, an answer or a file
-// may have written it.
+// cleanErrors has a command, and those below it, return errors with clean texts: a certificate, an answer or a file may
+// have written them.
 func cleanErrors(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		cleanErrors(c)
@@ -65,10 +65,10 @@ func cleanErrors(cmd *cobra.Command) {
 	}
 }
 
-// cleanError is an error whose text the terminal may print.
+// cleanError is an error with a text safe for a terminal.
 type cleanError struct{ error }
 
-// Error returns the text, without what would steer a terminal.
+// Error returns the text, without characters steering a terminal.
 func (e cleanError) Error() string { return clean(e.error.Error()) }
 
 // Unwrap returns the error.
@@ -87,7 +87,7 @@ func onlyGroup(cmd *cobra.Command) {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 }
 
-// outputFlag adds the flag of a command that prints what it has found or made.
+// outputFlag adds the flag of a command that prints its results.
 func outputFlag(cmd *cobra.Command, into *bool) {
 	cmd.Flags().BoolVar(into, "json", false, "print JSON")
 }
@@ -101,8 +101,8 @@ func printJSON(cmd *cobra.Command, v any) error {
 	return writeJSON(cmd.OutOrStdout(), append(text, '\n'))
 }
 
-// exitStatus makes a command of a function that returns an exit status and an error for stderr. A status of 0 with an
-// error counts as 1.
+// exitStatus makes a command of a function with an exit status and an error for stderr as results. A status of 0 with
+// an error counts as 1.
 func exitStatus(f func(cmd *cobra.Command, args []string) (int, error)) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		status, err := f(cmd, args)
@@ -113,7 +113,7 @@ func exitStatus(f func(cmd *cobra.Command, args []string) (int, error)) func(*co
 		if err != nil {
 			cmd.PrintErrln(cmd.ErrPrefix(), clean(err.Error()))
 		}
-		// Only Caddy's own wrapper can make the error that carries an exit status to its main function.
+		// Only Caddy's own wrapper can make the error to carry an exit status to its main function.
 		exit := caddycmd.WrapCommandFuncForCobra(func(caddycmd.Flags) (int, error) { return status, nil })
 		return exit(cmd, args)
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/build"
 )
 
-// commandResult is what is left of a finished `caddy` command.
+// commandResult is the outcome of a finished `caddy` command.
 type commandResult struct {
 	Status int
 	Stdout string
@@ -55,7 +55,7 @@ func runAIPFrom(ctx context.Context, in io.Reader, out, errOut io.Writer, args .
 	status := 0
 	if err != nil {
 		status = 1
-		// The type that carries the status is Caddy's secret, its text is not.
+		// The type with the status is Caddy's secret, its text is not.
 		fmt.Sscanf(err.Error(), "exiting with status %d", &status)
 	}
 	return status
@@ -79,7 +79,7 @@ func TestCommandGroup(t *testing.T) {
 	}
 }
 
-// Every command says what it does, gives an example of itself, and names its page, and not that of Caddy's commands.
+// Every command describes itself, gives an example of itself, and names its page, not the page of Caddy's commands.
 func TestCommandHelp(t *testing.T) {
 	aip := &cobra.Command{Use: "aip"}
 	aipCommand(aip)
@@ -172,7 +172,7 @@ func TestAICMake(t *testing.T) {
 			t.Errorf("%q (-want +got):\n%s", tt.args, diff)
 		}
 	}
-	// What is made by chance is valid too, and new each time.
+	// A random AIC is valid, too, and new each time.
 	seen := map[string]bool{}
 	for range 20 {
 		for _, form := range []string{"v1", "v2"} {
@@ -247,7 +247,7 @@ Next: caddy aip sample-agent
 	}
 }
 
-// The Leader that pki makes by default is one that the gateway's guard knows.
+// The Leader made by pki by default is one known to the gateway's guard.
 func TestPKIMakesValidAICs(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "certificates")
 	got := runAIP(t, "pki", "--dir", dir)
@@ -293,7 +293,7 @@ func TestSampleAgent(t *testing.T) {
 		t.Errorf("status %s", res.Status)
 	}
 
-	// A stream that would last for minutes does not hold it up.
+	// A stream of minutes does not hold it up.
 	stream, err := client.Post(url, "application/json",
 		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tasks/sendSubscribe",`+
 			`"params":{"id":"t","message":{"role":"user","parts":[{"type":"text","text":"slow 300"}]}}}`))

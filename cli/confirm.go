@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// confirmFlag adds the flag by which a command that changes much asks nothing.
+// confirmFlag adds the flag to leave out the question of a command changing much.
 func (a *asking) confirmFlag() {
 	a.Flags().BoolVar(&a.yes, "yes", false, "do not ask before anything is changed")
 }
 
-// confirm asks a question on stderr, unless a flag has answered it. An error says that the answer is not yes.
+// confirm asks a question on stderr, unless a flag has answered it. An error means another answer than yes.
 func (a *asking) confirm(question string) error {
 	if a.yes {
 		return nil

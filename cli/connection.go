@@ -25,7 +25,7 @@ import (
 // connectionFlags are the certificates of a call.
 type connectionFlags struct {
 	cert, key, ca, sender string
-	partner, verify       string // which Partner is meant, and what its certificate must show
+	partner, verify       string // the Partner meant, and the required content of its certificate
 	find                  findFlags
 	asked                 *atomic.Bool // whether a server has asked for the certificate; nil before a connection
 }
@@ -42,7 +42,7 @@ func (f *connectionFlags) add(flags *pflag.FlagSet) {
 		"what the Partner's certificate must show: aic, name or both (default: aic with --partner, otherwise name)")
 }
 
-// server returns the Partner that is meant.
+// server returns the Partner meant by the flags.
 func (f *connectionFlags) server() (identity.Server, error) {
 	var aics []string
 	if f.partner != "" {
@@ -95,8 +95,8 @@ func (f *connectionFlags) client(url string) (*leader.Client, error) {
 	return client, nil
 }
 
-// shows returns what shows a certificate to a server that asks for one, whatever CAs the server names: one that does
-// not trust it then says so, and not that there is none. cert is nil for none.
+// shows returns a function to show a certificate to a server asking for one, whatever CAs the server names: without
+// trust in it, the server then says so, and does not miss a certificate. cert is nil for none.
 func (f *connectionFlags) shows(cert *tls.Certificate) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	asked := new(atomic.Bool)
 	f.asked = asked
@@ -109,7 +109,7 @@ func (f *connectionFlags) shows(cert *tls.Certificate) func(*tls.CertificateRequ
 	}
 }
 
-// wasAsked reports whether the server has asked for the Leader's certificate, and so has seen it where there is one.
+// wasAsked reports whether the server has asked for the Leader's certificate, and so has seen it if there is one.
 func (f *connectionFlags) wasAsked() bool { return f.asked != nil && f.asked.Load() }
 
 // certificate returns the Leader's certificate, or nil if there is none.
@@ -157,7 +157,7 @@ func (f *connectionFlags) roots() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// inPKI returns the path of a file that `caddy aip pki` makes. It is empty if the file does not exist.
+// inPKI returns the path of a file made by `caddy aip pki`. It is empty if the file does not exist.
 func inPKI(name string) string {
 	path := filepath.Join(pkiDir, name)
 	if _, err := os.Stat(path); err != nil {
@@ -166,8 +166,8 @@ func inPKI(name string) string {
 	return path
 }
 
-// explainTLS adds to an error of a handshake what the user can do. asked says that the server has asked for a
-// certificate: what comes of another server is no word about that.
+// explainTLS adds the user's options to an error of a handshake. asked is set if the server has asked for a
+// certificate: an error of another server is no word about it.
 func explainTLS(err error, withoutCertificate, asked bool) error {
 	var unknown x509.UnknownAuthorityError
 	other, isOther := errors.AsType[*identity.OtherServerError](err)

@@ -54,8 +54,8 @@ func selfSigned(t *testing.T, name, host string) (pair tls.Certificate, cert str
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, cert
 }
 
-// TestCertificateOfAnotherCA holds that a server which names its CAs is shown a certificate of another one, so that it
-// says that it does not trust it.
+// TestCertificateOfAnotherCA: a server naming its CAs is shown a certificate of another one, so its error is a lack of
+// trust.
 func TestCertificateOfAnotherCA(t *testing.T) {
 	url, p := partnerAt(t, func(gjson.Result, string) string { return awaiting })
 	_, cert := selfSigned(t, "Agents of another registrar", "localhost")
@@ -88,7 +88,7 @@ func TestCertificateOfAnotherCA(t *testing.T) {
 	}
 }
 
-// TestErrorsAreClean holds that a stranger steers no terminal by the text of an error.
+// TestErrorsAreClean: a stranger steers no terminal by the text of an error.
 func TestErrorsAreClean(t *testing.T) {
 	partnerAt(t, func(gjson.Result, string) string { return awaiting })
 	const evil = "x\x1b]0;title\x07\x1b[31mred"
@@ -120,8 +120,7 @@ func TestErrorsAreClean(t *testing.T) {
 	}
 }
 
-// TestJSONIsClean holds that --json prints what a stranger has written in a form that steers no terminal, and that says
-// the same.
+// TestJSONIsClean: --json prints a stranger's text in a form safe for a terminal, with the same meaning.
 func TestJSONIsClean(t *testing.T) {
 	answer := strings.Replace(taskIn("working"), `"id":"task-1"`, "\"id\":\"task-1\",\"x\":\"\u009b31m\u202ered é\"", 1)
 	url, _ := partnerAt(t, func(gjson.Result, string) string { return strings.Replace(answer, ",", ",\r\n", 1) })

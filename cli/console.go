@@ -71,7 +71,7 @@ this machine can open it.
 	return cmd
 }
 
-// proxy returns a handler that forwards requests to the admin API, as those of a command.
+// proxy returns a handler to forward requests to the admin API, as those of a command.
 func (f *adminFlags) proxy() (http.Handler, error) {
 	address, err := caddycmd.DetermineAdminAPIAddress(f.address, nil, f.config, f.adapter)
 	if err != nil {
@@ -108,7 +108,7 @@ func (f *adminFlags) proxy() (http.Handler, error) {
 			IdleConnTimeout: time.Minute,
 		},
 		ModifyResponse: func(res *http.Response) error {
-			res.Header.Del("Access-Control-Allow-Origin") // which Caddy adds for an Origin
+			res.Header.Del("Access-Control-Allow-Origin") // Caddy adds it for an Origin
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
@@ -118,8 +118,8 @@ func (f *adminFlags) proxy() (http.Handler, error) {
 	}, nil
 }
 
-// serveConsole serves the console on l until ctx is done, and all requests have ended. A browser that was led here by
-// the name of another host is refused: a page of that host could read what it loads.
+// serveConsole serves the console on l until ctx is done, and all requests have ended. A browser led here by the name
+// of another host is refused: a page of that host could read the loaded content.
 func serveConsole(ctx context.Context, l net.Listener, handler *console.Handler) error {
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	if err != nil {
@@ -128,7 +128,7 @@ func serveConsole(ctx context.Context, l net.Listener, handler *console.Handler)
 	hosts := []string{l.Addr().String(), "localhost:" + port}
 	server := &http.Server{
 		ReadHeaderTimeout: 10 * time.Second,
-		BaseContext:       func(net.Listener) context.Context { return ctx }, // so that streams end
+		BaseContext:       func(net.Listener) context.Context { return ctx }, // so streams end
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch {
 			case !slices.Contains(hosts, r.Host):

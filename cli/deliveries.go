@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 )
 
-// deliveries are the notifications that were not delivered.
+// deliveries are the notifications not delivered.
 var deliveries = &listing[adminapi.DeliveryPage, adminapi.Delivery]{
 	path:    adminapi.Deliveries,
 	what:    "notifications",
@@ -49,10 +49,10 @@ func printDelivery(table *tabwriter.Writer, d *adminapi.Delivery) error {
 	return nil
 }
 
-// lastOf says how the last attempt ended.
+// lastOf returns the result of the last attempt.
 func lastOf(d *adminapi.Delivery) string { return resultOf(d.LastStatus, d.LastError) }
 
-// resultOf says how an attempt ended.
+// resultOf returns the result of an attempt.
 func resultOf(status int, why string) string {
 	switch {
 	case why != "":
@@ -75,8 +75,8 @@ func soon(at time.Time) string {
 	}
 }
 
-// replayDeliveries is the deed of the command that replays dead letters: those that arguments name, or after a question
-// those that flags select.
+// replayDeliveries is the deed of the command to replay dead letters: those named by arguments, or after a question
+// those selected by flags.
 func replayDeliveries(a *asking) func([]string) error {
 	a.jsonFlag("")
 	a.confirmFlag()

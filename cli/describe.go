@@ -22,10 +22,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/leader"
 )
 
-// describeTimeout is how long all requests of describe may take together.
+// describeTimeout is the time for all requests of describe together.
 const describeTimeout = 30 * time.Second
 
-// maxCard is the largest size of a card that is read, in bytes.
+// maxCard is the largest size of a read card, in bytes.
 const maxCard = 1 << 20
 
 func describeCommand() *cobra.Command {
@@ -70,11 +70,11 @@ Exit status: 0 the URL has an ACS or a card; 1 it has none, or cannot be reached
 	return cmd
 }
 
-// description is what describe finds at a URL.
+// description is the result of describe at a URL.
 type description struct {
 	URL         string              `json:"url"`
-	Found       *foundSummary       `json:"found,omitempty"`       // nil for a Partner that was given by its URL
-	Problem     string              `json:"problem,omitempty"`     // why one that was found shows nothing
+	Found       *foundSummary       `json:"found,omitempty"`       // nil for a Partner given by its URL
+	Problem     string              `json:"problem,omitempty"`     // why a found one shows nothing
 	Certificate *certificateSummary `json:"certificate,omitempty"` // nil without TLS
 	AsksLeaders bool                `json:"asks_for_client_certificate"`
 	ACS         json.RawMessage     `json:"acs,omitempty"`
@@ -82,7 +82,7 @@ type description struct {
 	LegacyCard  json.RawMessage     `json:"legacy_card,omitempty"` // of A2A before 0.3
 }
 
-// foundSummary is what is known elsewhere of a Partner that was given by its AIC.
+// foundSummary is the knowledge of other servers about a Partner given by its AIC.
 type foundSummary struct {
 	AIC     string          `json:"aic"`
 	Source  string          `json:"source"`
@@ -90,7 +90,7 @@ type foundSummary struct {
 	ACS     json.RawMessage `json:"acs"`
 }
 
-// certificateSummary is what matters of the certificate of a site.
+// certificateSummary is the important part of the certificate of a site.
 type certificateSummary struct {
 	Names    []string  `json:"names"`
 	Issuer   string    `json:"issuer"`
@@ -98,8 +98,8 @@ type certificateSummary struct {
 	AIC      string    `json:"aic,omitempty"` // empty if it has none
 }
 
-// describeFound describes a Partner at a URL, or one that was found. Few agents show their ACS themselves, so what was
-// found is described also if nothing more is.
+// describeFound describes a Partner at a URL, or a found one. Few agents show their ACS themselves, so a found ACS is
+// described also without anything more.
 func (f *connectionFlags) describeFound(ctx context.Context, url string, found *find.Agent) (*description, error) {
 	if found == nil {
 		return f.describe(ctx, url)
@@ -115,7 +115,7 @@ func (f *connectionFlags) describeFound(ctx context.Context, url string, found *
 	return d, nil
 }
 
-// describe describes a Partner at a URL, its mount point or its endpoint. What it has found until an error is returned
+// describe describes a Partner at a URL, its mount point or its endpoint. Its findings before an error are returned
 // beside it.
 func (f *connectionFlags) describe(ctx context.Context, mount string) (*description, error) {
 	base, err := url.Parse(endpoint.Mount(mount))
@@ -145,8 +145,8 @@ func (f *connectionFlags) describe(ctx context.Context, mount string) (*descript
 	return d, nil
 }
 
-// reader returns a client that reads documents, over one connection at a time. asked is called when the server asks for
-// a certificate.
+// reader returns a client for reading documents, over one connection at a time. asked is called when the server asks
+// for a certificate.
 func (f *connectionFlags) reader(asked func()) (*http.Client, error) {
 	cert, err := f.certificate()
 	if err != nil {
@@ -167,7 +167,7 @@ func (f *connectionFlags) reader(asked func()) (*http.Client, error) {
 		asked()
 		return shows(info)
 	}
-	// One connection at a time, so that the certificate is of the connection that the cards come over.
+	// One connection at a time: so the certificate and the cards come over the same one.
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, MaxConnsPerHost: 1}
 	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
@@ -238,7 +238,7 @@ func (d *description) print(p *printer) error {
 	return p.err
 }
 
-// printACS prints what matters of an ACS, if there is one.
+// printACS prints the important part of an ACS, if there is one.
 func printACS(p *printer, label string, content json.RawMessage) {
 	var acs struct{ AIC, Name, Version, Description, ProtocolVersion string }
 	if json.Unmarshal(content, &acs) == nil {

@@ -22,7 +22,7 @@ var discoveries = &listing[adminapi.DiscoveredList, adminapi.Discovered]{
 	none: "No Partner has an AIC.",
 }
 
-// advised says what to do about a state.
+// advised returns the advice about a state.
 func advised(state adp.State) string {
 	switch state {
 	case adp.NotAlive:

@@ -17,10 +17,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 )
 
-// doctorTimeout is how long all checks may take together.
+// doctorTimeout is the time for all checks together.
 const doctorTimeout = 5 * time.Minute
 
-// gravity is the order of findings: what must be mended stands last, where a terminal shows it.
+// gravity is the order of findings: findings to be mended stand last, in view on a terminal.
 var gravity = map[doctor.Status]int{doctor.OK: 0, doctor.Warning: 1, doctor.Broken: 2}
 
 func doctorCommand() *cobra.Command {

@@ -37,7 +37,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
 )
 
-// setup is a set-up that a test breaks.
+// setup is a set-up for a test to break.
 type setup struct {
 	dir, cert, key, roots, mode string
 	agent, handle, options      string // handle replaces the handler of agent
@@ -45,7 +45,7 @@ type setup struct {
 	site, global                string // the site's name, by default localhost, and more global options
 }
 
-// newSetup returns one that works.
+// newSetup returns a working one.
 func newSetup(t *testing.T) *setup {
 	t.Helper()
 	dir := t.TempDir()
@@ -117,7 +117,7 @@ func expiresSoon(c *x509.Certificate) {
 	c.NotBefore, c.NotAfter = time.Now().Add(-1000*time.Hour), time.Now().Add(time.Hour)
 }
 
-// closedPort returns an address at which nothing listens.
+// closedPort returns an address without a listener.
 func closedPort(t *testing.T) string {
 	t.Helper()
 	return fmt.Sprint("127.0.0.1:", freeport.Closed(t))
@@ -385,7 +385,7 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// TestDoctorFindsNothing examines a set-up that works, and folders without one.
+// TestDoctorFindsNothing examines a working set-up, and folders without one.
 func TestDoctorFindsNothing(t *testing.T) {
 	s := newSetup(t)
 	t.Chdir(s.dir)
@@ -419,7 +419,7 @@ func TestDoctorFindsNothing(t *testing.T) {
 	}
 }
 
-// TestDoctorOfServedAgent examines a set-up that serves its own agent, and does not run.
+// TestDoctorOfServedAgent examines a set-up serving its own agent, and not running.
 func TestDoctorOfServedAgent(t *testing.T) {
 	s := newSetup(t)
 	address := closedPort(t)

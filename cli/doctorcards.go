@@ -21,10 +21,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 )
 
-// cardPatience is how long one answer of a site may take.
+// cardPatience is the time for one answer of a site.
 const cardPatience = 5 * time.Second
 
-// cardFindings says of each Partner of a gateway that runs whether the addresses in its cards lead to it. Where a site
+// cardFindings checks for each Partner of a running gateway whether the addresses in its cards lead to it. If a site
 // cannot be reached from here, or asks for a client certificate, nothing is known.
 func cardFindings(ctx context.Context, agents []adminapi.AgentHealth) (findings []doctor.Finding) {
 	client := &http.Client{
@@ -44,7 +44,7 @@ func cardFindings(ctx context.Context, agents []adminapi.AgentHealth) (findings 
 		mount := strings.TrimSuffix(a.URL, "/")
 		for _, file := range []string{"acs.json", "agent-card.json"} {
 			all, why := namedBy(ctx, client, mount+"/.well-known/"+file)
-			if why != "" && file == "acs.json" { // which each Partner has
+			if why != "" && file == "acs.json" { // each Partner has this file
 				warn(fmt.Sprintf("its URL is %s, %s", mount, why))
 				break
 			}
@@ -58,7 +58,7 @@ func cardFindings(ctx context.Context, agents []adminapi.AgentHealth) (findings 
 	return findings
 }
 
-// namedBy returns the addresses for calls of JSON-RPC in a card or an ACS, or why it cannot be had.
+// namedBy returns the addresses for calls of JSON-RPC in a card or an ACS, or the reason if it cannot be had.
 func namedBy(ctx context.Context, client *http.Client, document string) (all []string, why string) {
 	status, body, err := request(ctx, client, http.MethodGet, document, nil)
 	type address struct{ URL, Transport, ProtocolBinding string }
@@ -81,8 +81,8 @@ func namedBy(ctx context.Context, client *http.Client, document string) (all []s
 	return all, ""
 }
 
-// leadsElsewhere says what is wrong with an address to which calls are sent; nothing where it answers as a Partner
-// does, which any answer of JSON-RPC shows.
+// leadsElsewhere returns the fault of an address for calls; nothing if it answers as a Partner does. Any answer of
+// JSON-RPC is such an answer.
 func leadsElsewhere(ctx context.Context, client *http.Client, at string) string {
 	status, body, err := request(ctx, client, http.MethodPost, at,
 		[]byte(`{"jsonrpc":"2.0","id":"doctor","method":"tasks/get","params":{"id":"aip-doctor"}}`))
@@ -93,8 +93,8 @@ func leadsElsewhere(ctx context.Context, client *http.Client, at string) string 
 	return unanswered(status, err)
 }
 
-// unanswered says what it means that no Partner has answered; nothing where one may only do so for callers that prove
-// who they are.
+// unanswered returns the meaning of the missing answer of a Partner; nothing if a Partner may answer only callers with
+// a proof of their identity.
 func unanswered(status int, err error) string {
 	switch {
 	case err != nil && strings.Contains(err.Error(), "remote error: tls"): // it asks for a client certificate

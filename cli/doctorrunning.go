@@ -13,8 +13,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 )
 
-// runningFindings says what a gateway that runs with the configuration knows, and the configuration does not. There is
-// nothing to say if none runs.
+// runningFindings returns the findings of a gateway running with the configuration, beyond those from the
+// configuration. There are none if none runs.
 func runningFindings(ctx context.Context, config, adapter string) (findings []doctor.Finding) {
 	if _, err := os.Stat("Caddyfile"); config == "" && err == nil {
 		config = "Caddyfile"

@@ -39,7 +39,7 @@ func TestSourceWithoutURL(t *testing.T) {
 	}
 }
 
-// TestAddressesInCards: the addresses in a Partner's cards are called, and one where no Partner answers is named.
+// TestAddressesInCards: the addresses in a Partner's cards are called, and one without an answer of a Partner is named.
 func TestAddressesInCards(t *testing.T) {
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

@@ -17,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/cli"
 )
 
-// TestDoctorTry: sentences say what an agent does with one real task. Where it is not clear which agent is meant, none
+// TestDoctorTry: sentences describe an agent's work on one real task. If it is not clear which agent is meant, none
 // gets one.
 func TestDoctorTry(t *testing.T) {
 	const secret = "x-very-secret"

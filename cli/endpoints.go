@@ -11,14 +11,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 )
 
-// endpointLine is a line of the list of endpoints: an endpoint, or one of its URLs where it has several.
+// endpointLine is a line of the list of endpoints: an endpoint, or one of its URLs if it has several.
 type endpointLine struct {
 	adminapi.Of
 	endpoint *adminapi.Endpoint // nil for a line of a URL
 	url      *adminapi.EndpointURL
 }
 
-// endpoints are where webhooks are delivered to.
+// endpoints are the destinations of webhooks.
 var endpoints = &listing[adminapi.EndpointList, endpointLine]{
 	path: adminapi.Endpoints,
 	entries: func(l *adminapi.EndpointList) (lines []endpointLine, next string) {
@@ -60,7 +60,7 @@ var endpoints = &listing[adminapi.EndpointList, endpointLine]{
 	none: "No notifications were delivered recently, and none wait.",
 }
 
-// stateOfEndpoint says in words what is done about an endpoint.
+// stateOfEndpoint returns the state of an endpoint in words.
 func stateOfEndpoint(e *adminapi.Endpoint) string {
 	switch {
 	case !e.Until.IsZero():

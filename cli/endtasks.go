@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	maxEnded  = 1000 // tasks that one command ends
+	maxEnded  = 1000 // tasks ended by one command
 	endAtOnce = 8    // of them, at the same time
-	maxNamed  = 5    // tasks that are named for each reason why they did not end
+	maxNamed  = 5    // tasks named for each reason of a failed end
 )
 
-// endings are what a command that ends tasks says and selects, by the state in which they end.
+// endings are the words and the selection of a command to end tasks, by the state of the end.
 var endings = map[task.State]struct {
 	verb string
-	from []string // the states in which an operator can end a task so
+	from []string // the states from which an operator can end a task so
 }{
 	task.Canceled: {"Cancel", adminapi.Cancelable()},
 	task.Failed:   {"Fail", adminapi.Failable()},
 }
 
-// endTask returns the deed of a command that ends a task in a state, or the tasks that its flags select.
+// endTask returns the deed of a command to end a task in a state, or the tasks selected by its flags.
 func endTask(end task.State) deed {
 	one := action(func(a *asking, _ url.Values, args []string) (any, error) {
 		t, _, err := tasks.find(a, args[0])
@@ -55,7 +55,7 @@ func endTask(end task.State) deed {
 	}
 }
 
-// endTasks ends the tasks that the flags of a command select, after a question.
+// endTasks ends the tasks selected by the flags of a command, after a question.
 func endTasks(a *asking, end task.State) error {
 	of := endings[end]
 	q := a.query(adminapi.RouteOf(adminapi.Tasks))
@@ -101,7 +101,7 @@ func endTasks(a *asking, end task.State) error {
 	return nil
 }
 
-// byState says how many tasks a list has, and in which states.
+// byState returns the numbers of tasks in a list, by their states.
 func byState(list []adminapi.Task) string {
 	counts := make(map[task.State]int)
 	for i := range list {
@@ -123,7 +123,7 @@ func countOf(tasks int) string {
 	return fmt.Sprintf("%d tasks", tasks)
 }
 
-// filterFlags names the flags of a command that select tasks.
+// filterFlags names a command's flags for selecting tasks.
 func filterFlags(a *asking) string {
 	var names []string
 	for _, f := range a.table.Flags {
@@ -134,11 +134,11 @@ func filterFlags(a *asking) string {
 	return strings.Join(names, ", ")
 }
 
-// endAll ends tasks, some at a time, and says how many have ended, and why others have not. It returns how many these
-// are.
+// endAll ends tasks, some at a time. It prints the number of ended ones, and the reasons of the others, and returns the
+// number of the others.
 func (a *asking) endAll(list []adminapi.Task, end task.State) (failed int) {
 	var lock sync.Mutex
-	reasons := make(map[string][]string) // the ids of those that have not ended
+	reasons := make(map[string][]string) // the ids of the tasks not ended
 	next := make(chan *adminapi.Task)
 	var work sync.WaitGroup
 	for range min(endAtOnce, len(list)) {

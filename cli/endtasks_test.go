@@ -19,7 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// taskAdmin is an admin API with a number of tasks, of which one cannot be ended.
+// taskAdmin is an admin API with a number of tasks. One of them cannot be ended.
 type taskAdmin struct {
 	lock    sync.Mutex
 	queries []string
@@ -58,7 +58,7 @@ func (f *taskAdmin) serve(t *testing.T, tasks int) (address string) {
 	return strings.TrimPrefix(server.URL, "http://")
 }
 
-// TestCancelTasks holds which tasks caddy aip tasks cancel ends without a name, what it asks before, and what it says.
+// TestCancelTasks checks the tasks ended by caddy aip tasks cancel without a name, its question before, and its output.
 func TestCancelTasks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		tasks int
@@ -114,7 +114,7 @@ func TestCancelTasks(t *testing.T) {
 	}
 }
 
-// runAIPAnswered is runAIP with what is typed.
+// runAIPAnswered is runAIP with typed input.
 func runAIPAnswered(t *testing.T, input string, args ...string) commandResult {
 	t.Helper()
 	var out, errOut bytes.Buffer

@@ -2,5 +2,5 @@
 
 package cli
 
-// RunAIP runs `caddy aip args...` in this process, for tests that need the modules of the gateway.
+// RunAIP runs `caddy aip args...` in this process, for tests in need of the gateway's modules.
 var RunAIP = runAIP

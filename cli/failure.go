@@ -20,7 +20,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// explain adds to an error what it means, and the command that continues. It leaves an error that the Partner answered
+// explain adds to an error its meaning, and the command to continue. It leaves an error in the Partner's answer
 // unchanged.
 func (c *leaderCall) explain(err error) error {
 	var refused *leader.Error
@@ -37,7 +37,7 @@ func (c *leaderCall) explain(err error) error {
 	return fmt.Errorf("%w%s", c.connection.explain(err), c.resume(err))
 }
 
-// resume returns lines with the command that continues after an error. They are empty if there is nothing to continue.
+// resume returns lines with the command to continue after an error. They are empty if there is nothing to continue.
 func (c *leaderCall) resume(err error) string {
 	if unsent(err) && c.last == 0 {
 		return ""
@@ -96,7 +96,7 @@ func quote(word string) string {
 	return "'" + strings.ReplaceAll(clean(word), "'", `'\''`) + "'"
 }
 
-// meanings are what HTTP statuses other than 200 mean at the URL of a Partner.
+// meanings are the meanings of HTTP statuses other than 200 at the URL of a Partner.
 var meanings = map[int]string{
 	http.StatusBadRequest: "the server cannot read the request: is the URL http:// where the server takes TLS, " +
 		"or is something before the gateway that changes requests?",
@@ -114,10 +114,10 @@ var meanings = map[int]string{
 	http.StatusGatewayTimeout:     "a proxy before the gateway waits less long than the task takes; use stream",
 }
 
-// authenticationRequired is the code of AIP for a Leader that has not proven who it is.
+// authenticationRequired is the code of AIP for a Leader without a proof of its identity.
 const authenticationRequired = -32008
 
-// advice returns a line that says what mends an error that a Partner answered; empty for most.
+// advice returns a line with the remedy for an error in a Partner's answer; empty for most.
 func (f *connectionFlags) advice(e *leader.Error) string {
 	if e.Code != authenticationRequired {
 		return ""
@@ -126,7 +126,7 @@ func (f *connectionFlags) advice(e *leader.Error) string {
 		return "\ngive the Leader's certificate with --cert, or make one with `caddy aip pki`"
 	}
 	if f.wasAsked() {
-		return "" // the site has seen it, and the error says why that is not enough
+		return "" // the site has seen it, and the error has the reason of its refusal
 	}
 	return `
 the call has a certificate, but the site has not asked for it; its operator adds:
@@ -138,10 +138,10 @@ the call has a certificate, but the site has not asked for it; its operator adds
 	}`
 }
 
-// maxBodyShown is how much of the body of an unexpected answer is printed, in bytes.
+// maxBodyShown is the largest printed part of the body of an unexpected answer, in bytes.
 const maxBodyShown = 500
 
-// explain adds to an error of a connection, or of an answer that no Partner gives, what the user can do.
+// explain adds the user's options to an error of a connection, or of an answer not from a Partner.
 func (f *connectionFlags) explain(err error) error {
 	var status *leader.StatusError
 	var format *leader.FormatError
@@ -176,8 +176,8 @@ func excerpt(body []byte) string {
 	return "\n  " + strings.ReplaceAll(clean(strings.ToValidUTF8(text, "\ufffd")), "\n", "\n  ")
 }
 
-// unsent reports whether an error says that no Partner has got the command: nothing was connected, a side has refused
-// the other's certificate, or another server has answered.
+// unsent reports whether by an error no Partner has got the command: nothing was connected, a side has refused the
+// other's certificate, or another server has answered.
 func unsent(err error) bool {
 	var status *leader.StatusError
 	if errors.As(err, &status) || errors.Is(err, leader.ErrEmpty) {

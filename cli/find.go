@@ -20,16 +20,16 @@ import (
 	"github.com/aip-gateway/aip-gateway/registry"
 )
 
-// The environment that has the defaults of --registry and --discovery.
+// The environment variables with the defaults of --registry and --discovery.
 const (
 	registryEnv  = "AIP_REGISTRY"
 	discoveryEnv = "AIP_DISCOVERY"
 )
 
-// findTimeout is how long it may take to find an agent.
+// findTimeout is the time to find an agent.
 const findTimeout = 30 * time.Second
 
-// findFlags are the servers that know where a Partner is.
+// findFlags are the servers to ask for the address of a Partner.
 type findFlags struct{ registries, discovery []string }
 
 func (f *findFlags) add(flags *pflag.FlagSet) {
@@ -39,8 +39,8 @@ func (f *findFlags) add(flags *pflag.FlagSet) {
 		"the base URL of a discovery server, asked after the registries; may be repeated (default: $"+discoveryEnv+")")
 }
 
-// findAIC finds a Partner that is given by its AIC, which its certificate must then have. It returns nil where that is
-// no AIC, or where there is no server to ask.
+// findAIC finds a Partner by its AIC; the Partner's certificate must then have it. It returns nil if the name is no
+// AIC, or if there is no server to ask.
 func (f *connectionFlags) findAIC(ctx context.Context, name string) (*find.Agent, error) {
 	aic, err := identity.ParseAIC(name)
 	if err != nil {
@@ -67,8 +67,8 @@ func (f *connectionFlags) findAIC(ctx context.Context, name string) (*find.Agent
 	return &agent, nil
 }
 
-// locate sets the URL of the Partner that an argument names. How a Partner is called that was found by its AIC is then
-// in the flags, which a command that continues gets.
+// locate sets the URL of the Partner named by an argument. If a Partner was found by its AIC, its dialect and AIC are
+// then in the flags, and so in the command to continue.
 func (c *leaderCall) locate(name string) error {
 	found, err := c.connection.findAIC(c.cmd.Context(), name)
 	if found == nil {
@@ -85,7 +85,7 @@ func (c *leaderCall) locate(name string) error {
 	return errors.Join(err, flags.Set("partner", c.connection.partner))
 }
 
-// sources returns the registries and discovery servers that are to be asked.
+// sources returns the registries and discovery servers to be asked.
 func (f *connectionFlags) sources() (sources []find.Source, err error) {
 	roots, err := f.roots()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 )
 
-// groups are the groups in which the Partners of the gateway take part.
+// groups are the groups of the gateway's Partners.
 var groups = &listing[adminapi.GroupList, adminapi.Group]{
 	path:    adminapi.Groups,
 	entries: func(l *adminapi.GroupList) ([]adminapi.Group, string) { return l.Groups, "" },
@@ -55,7 +55,7 @@ func printGroup(table *tabwriter.Writer, g *adminapi.Group) error {
 	})
 }
 
-// groupName names the group that is an argument.
+// groupName names the group in an argument.
 func groupName(a *asking, _ url.Values, args []string) (any, error) {
 	g, _, err := groups.find(a, args[0])
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 )
 
-// groupAdmin is an admin API with groups. It returns its address, and what was asked of it.
+// groupAdmin is an admin API with groups. It returns its address, and the requests to it.
 func groupAdmin(t *testing.T, groups ...adminapi.Group) (address string, asked func() []string) {
 	t.Helper()
 	var requests []string
@@ -39,7 +39,7 @@ func groupAdmin(t *testing.T, groups ...adminapi.Group) (address string, asked f
 	return strings.TrimPrefix(server.URL, "http://"), func() []string { return requests }
 }
 
-// TestGroups holds what caddy aip groups asks the admin API, and what it prints.
+// TestGroups checks the requests of caddy aip groups to the admin API, and its output.
 func TestGroups(t *testing.T) {
 	trip := adminapi.Group{
 		GroupName: adminapi.GroupName{Partner: "P", Leader: "L", Group: "trip-1"},
@@ -77,7 +77,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestGroupsWithoutOne holds what is said where there is no group, or more than one.
+// TestGroupsWithoutOne checks the output if there is no group, or more than one.
 func TestGroupsWithoutOne(t *testing.T) {
 	none, _ := groupAdmin(t)
 	got := runAIP(t, "groups", "list", "--address", none)

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestJSON: the members of what commands print are stable, and an error of usage prints none.
+// TestJSON: the members of printed JSON are stable, and an error of usage prints none.
 func TestJSON(t *testing.T) {
 	const aic = "10001000011K912345E789ABCDEF2353"
 	dir := t.TempDir()
@@ -65,7 +65,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestEveryCommandHasJSON: but for the one that runs an agent, and for the one that writes JSON anyway.
+// TestEveryCommandHasJSON: but for the one running an agent, and for the one with JSON as its only output.
 func TestEveryCommandHasJSON(t *testing.T) {
 	aip := &cobra.Command{Use: "aip"}
 	aipCommand(aip)

@@ -16,22 +16,22 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 )
 
-// listing is a list of the admin API, in pages P of entries E, and how commands print it: as a table, or as the JSON of
-// the pages.
+// listing is a list of the admin API, in pages P of entries E, and its form in print: as a table, or as the JSON of the
+// pages.
 type listing[P, E any] struct {
 	path    string
-	what    string                              // the entries, in a sentence; empty for a list that is one page
+	what    string                              // the entries, in a sentence; empty for a list of one page
 	entries func(*P) (entries []E, next string) // next is the parameter after of the next page; empty on the last one
 	header  string                              // cells are separated by tabs
 	row     func(*E) string
 	none    string // printed in place of a table without rows
 
-	// name is the parameter that selects entries by the argument of a command. missing is the format of the error if
-	// there is none; several is the error if there is more than one, empty where there cannot be.
+	// name is the parameter to select entries by the argument of a command. missing is the format of the error if there is
+	// none; several is the error if there is more than one, empty if there cannot be.
 	name, missing, several string
 }
 
-// list is the deed of a command that prints the list.
+// list is the deed of a command to print the list.
 func (l *listing[P, E]) list(a *asking) func([]string) error {
 	limit := 1
 	if l.what == "" {
@@ -77,7 +77,7 @@ func (l *listing[P, E]) list(a *asking) func([]string) error {
 	}
 }
 
-// gatewayOf returns which of several gateways has an entry; empty where one is alone.
+// gatewayOf returns the gateway of an entry, among several; empty for a single one.
 func gatewayOf(entry any) string {
 	if of, ok := entry.(interface{ AtGateway() string }); ok {
 		return of.AtGateway()
@@ -85,8 +85,8 @@ func gatewayOf(entry any) string {
 	return ""
 }
 
-// pages calls each with the pages that a query selects, and their JSON, up to a number of entries. It says on stderr
-// what they lack.
+// pages calls each with the pages selected by a query, and their JSON, up to a number of entries. It prints on stderr
+// the parts they lack.
 func (l *listing[P, E]) pages(a *asking, q url.Values, limit int, each func(entries []E, raw []byte) error) error {
 	for said := ""; ; {
 		if l.what != "" && limit > 0 {
@@ -116,7 +116,7 @@ func (l *listing[P, E]) pages(a *asking, q url.Values, limit int, each func(entr
 	}
 }
 
-// find returns the entry that an argument names, and the JSON of its page. There must be one.
+// find returns the entry named by an argument, and the JSON of its page. There must be one.
 func (l *listing[P, E]) find(a *asking, name string) (entry *E, raw []byte, err error) {
 	q := a.query(adminapi.RouteOf(l.path))
 	q.Set(l.name, name)
@@ -142,7 +142,7 @@ func (l *listing[P, E]) find(a *asking, name string) (entry *E, raw []byte, err 
 	return &found[0], raw, nil
 }
 
-// show returns the deed of a command that prints one entry.
+// show returns the deed of a command to print one entry.
 func (l *listing[P, E]) show(print func(*tabwriter.Writer, *E) error) deed {
 	return func(a *asking) func([]string) error {
 		a.jsonFlag("")
@@ -160,7 +160,7 @@ func (l *listing[P, E]) show(print func(*tabwriter.Writer, *E) error) deed {
 	}
 }
 
-// agentOf returns the name of a Partner: the one for people, else that under which its tasks are stored.
+// agentOf returns the name of a Partner: the one for people, else the one in the names of its tasks.
 func agentOf(name adminapi.OfAgent, partner string) string {
 	return clean(cmp.Or(name.AgentName, partner))
 }

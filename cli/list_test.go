@@ -11,7 +11,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 )
 
-// TestIncompleteList: what a list of several gateways lacks is said once, and not among its entries.
+// TestIncompleteList: the missing parts of a list of several gateways are named once, and not among its entries.
 func TestIncompleteList(t *testing.T) {
 	part := adminapi.Partial{Missing: []string{"west\x1b[31m", "shard 3"}}
 	address, _ := answeringAdmin(t, adminapi.TaskPage{Partial: part, Tasks: []adminapi.Task{}, Next: "abc"},
@@ -24,7 +24,7 @@ func TestIncompleteList(t *testing.T) {
 	}
 }
 
-// TestSharedList: a list of several gateways says which one has an entry.
+// TestSharedList: a list of several gateways names the one of each entry.
 func TestSharedList(t *testing.T) {
 	address, _ := answeringAdmin(t, adminapi.EndpointList{Endpoints: []adminapi.Endpoint{
 		{Of: adminapi.Of{Gateway: "east"}}, {Of: adminapi.Of{Gateway: "west\x1b"}}}})
@@ -42,7 +42,7 @@ func TestSharedList(t *testing.T) {
 	}
 }
 
-// TestListWithoutAMatch: a list that a filter leaves empty says what there is without it.
+// TestListWithoutAMatch: a list left empty by a filter describes the entries without it.
 func TestListWithoutAMatch(t *testing.T) {
 	stream := func(task, agent string) adminapi.Stream {
 		return adminapi.Stream{TaskName: adminapi.TaskName{Partner: "https://agent", Leader: "ann", Task: task},

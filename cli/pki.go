@@ -71,7 +71,7 @@ the AICs.
 	return cmd
 }
 
-// pkiFiles is what pki prints as JSON.
+// pkiFiles is the JSON of pki.
 type pkiFiles struct {
 	Files []pkiFile `json:"files"`
 }
@@ -83,7 +83,7 @@ type pkiFile struct {
 	AIC         identity.AIC `json:"aic,omitempty"`
 	NotAfter    time.Time    `json:"not_after"`
 	Made        bool         `json:"made"`                   // otherwise it was kept
-	Reason      string       `json:"reason,omitempty"`       // why an earlier one was replaced
+	Reason      string       `json:"reason,omitempty"`       // the reason for replacing an earlier one
 	ExpiresSoon bool         `json:"expires_soon,omitempty"` // within 30 days
 }
 

@@ -28,7 +28,7 @@ var policyRules = &listing[adminapi.RuleList, adminapi.Rule]{
 	none: "There are no rules and no quotas.",
 }
 
-// quotaUses are what quotas have counted.
+// quotaUses are the counts of quotas.
 var quotaUses = &listing[adminapi.QuotaPage, adminapi.QuotaUse]{
 	path:    adminapi.QuotaUses,
 	what:    "entries",
@@ -41,7 +41,7 @@ var quotaUses = &listing[adminapi.QuotaPage, adminapi.QuotaUse]{
 	none: "No quota has counted anything.",
 }
 
-// deniedStatus is the exit status of a call that is denied.
+// deniedStatus is the exit status of a denied call.
 const deniedStatus = 2
 
 func policyTestCommand() *cobra.Command {
@@ -113,7 +113,7 @@ Exit status: 0 the call is allowed; 2 it is denied; 1 the configuration cannot b
 	return cmd
 }
 
-// printDecisions prints decisions as lines, or as JSON. That of a single Partner needs no name.
+// printDecisions prints decisions as lines, or as JSON. The decision of a single Partner needs no name.
 func printDecisions(cmd *cobra.Command, decisions []doctor.Decision, asJSON bool) error {
 	if asJSON {
 		return printJSON(cmd, struct {

@@ -81,7 +81,7 @@ func (p *printer) task(t *task.Task, c task.Command) error {
 	return p.err
 }
 
-// head prints which task it is.
+// head prints the ids of the task.
 func (p *printer) head(t *task.Task) {
 	if t.ID != p.begun {
 		p.line("task", t.ID)
@@ -94,7 +94,7 @@ func (p *printer) status(s *task.Status) {
 	p.items("says", s.DataItems)
 }
 
-// next prints the commands that a task in a state takes.
+// next prints the commands possible for a task in a state.
 func (p *printer) next(s task.State, id string) {
 	switch s {
 	case task.AwaitingInput:
@@ -139,7 +139,7 @@ func (p *printer) items(word string, items []task.DataItem) {
 	}
 }
 
-// describe returns the text of an error that a Partner answered, with each member of its data on a line.
+// describe returns the text of an error in a Partner's answer, with each member of its data on a line.
 func describe(e *leader.Error) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "the Partner answered %d %s", e.Code, clean(e.Message))
@@ -182,20 +182,20 @@ func orDash(s string) string {
 	return s
 }
 
-// joined joins the parts that are not empty.
+// joined joins the parts, without empty ones.
 func joined(parts ...string) string {
 	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 	return strings.Join(parts, "  ")
 }
 
-// writeJSON writes JSON, the same for a program and safe for a terminal: what clean takes out is escaped, as it stands
-// in strings.
+// writeJSON writes JSON, the same for a program and safe for a terminal: characters removed by clean are escaped, as
+// they stand in strings.
 func writeJSON(w io.Writer, text []byte) error {
 	if clean(string(text)) != string(text) {
 		var safe []byte
 		for _, r := range string(text) {
 			switch {
-			case r == '\r': // which stands between tokens
+			case r == '\r': // it stands between tokens
 				safe = append(safe, ' ')
 			case unsafeRune(r):
 				safe = fmt.Appendf(safe, `\u%04x`, r)

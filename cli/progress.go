@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// progress shows that a command waits, and for how long, in a line that is removed before anything else is printed.
+// progress shows the wait of a command, and its duration, in a line removed before anything else is printed.
 type progress struct {
 	out  io.Writer
 	what string
@@ -22,7 +22,7 @@ type progress struct {
 	paused bool
 }
 
-// progress begins to show what the command waits for, if stderr is a terminal and people read the output.
+// progress begins to show the wait of the command, if stderr is a terminal and people read the output.
 func (c *leaderCall) progress(what string) *progress {
 	out := c.cmd.ErrOrStderr()
 	if f, ok := out.(*os.File); !ok || c.json || !isTerminal(f) {
@@ -36,7 +36,7 @@ func isTerminal(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// newProgress returns a progress that writes to out every second; to nothing if out is nil.
+// newProgress returns a progress. It writes to out every second; to nothing if out is nil.
 func newProgress(out io.Writer, what string) *progress {
 	p := &progress{out: out, what: what, since: time.Now(), stop: func() {}}
 	if out == nil {
@@ -83,7 +83,7 @@ func (p *progress) pause() {
 	p.shown, p.paused = false, true
 }
 
-// resume shows the line again, with the time that has passed since now.
+// resume shows the line again, with the time passed from now on.
 func (p *progress) resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

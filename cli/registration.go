@@ -16,10 +16,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 )
 
-// registrationPoll is how often a registration looks at what has become of it.
+// registrationPoll is the interval of looking at the progress of a registration.
 const registrationPoll = 2 * time.Second
 
-// registrationStatus shows how far registrations are.
+// registrationStatus shows the progress of registrations.
 func registrationStatus(a *asking) func([]string) error {
 	a.jsonFlag("")
 	return func([]string) error {
@@ -147,7 +147,7 @@ func registerPartner(a *asking) func([]string) error {
 	}
 }
 
-// say tells people what happens meanwhile.
+// say prints the progress for people.
 func (a *asking) say(text string) {
 	out := a.OutOrStdout()
 	if a.asJSON {
@@ -179,7 +179,7 @@ func (a *asking) submitted(order *adminapi.RegistrationOrder) (*adminapi.Registr
 	}
 }
 
-// registration returns what has become of a registration.
+// registration returns a registration as it is now.
 func (a *asking) registration(r *adminapi.Registration) (*adminapi.Registration, error) {
 	var list adminapi.RegistrationList
 	_, err := a.admin.ask(http.MethodGet, a.route.Path, url.Values{"partner": {r.URL}}, nil, &list)
@@ -192,7 +192,7 @@ func (a *asking) registration(r *adminapi.Registration) (*adminapi.Registration,
 	return &list.Registrations[0], nil
 }
 
-// reloaded returns a registration after a reload, during which the admin API may be away for a moment.
+// reloaded returns a registration after a reload. During the reload the admin API may be away for a moment.
 func (a *asking) reloaded(r *adminapi.Registration) (found *adminapi.Registration, err error) {
 	for range 5 {
 		if found, err = a.registration(r); err == nil {
@@ -225,7 +225,7 @@ func (f *adminFlags) reload() error {
 	if _, err := f.ask(http.MethodGet, "/config/", nil, nil, &config); err != nil {
 		return err
 	}
-	// Without this header, Caddy does nothing for a configuration that it has.
+	// Without this header, Caddy does nothing for an unchanged configuration.
 	header := http.Header{"Content-Type": {"application/json"}, "Cache-Control": {"must-revalidate"}}
 	res, err := f.send(http.MethodPost, "/load", header, bytes.NewReader(config))
 	if err != nil {

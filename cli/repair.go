@@ -14,16 +14,16 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/storefiles"
 )
 
-// repairReport is what a repair has done, as JSON.
+// repairReport is the work of a repair, as JSON.
 type repairReport struct {
 	Dir   string      `json:"dir"`
-	Bytes int64       `json:"bytes"` // of the journal, which could not be read
-	Files []string    `json:"files"` // that were damaged, and have been put aside
-	Ended []endedTask `json:"ended"` // logs that miss records
-	Cut   int         `json:"cut"`   // logs that may have lost what came last
+	Bytes int64       `json:"bytes"` // of the journal, not readable
+	Files []string    `json:"files"` // damaged ones, put aside
+	Ended []endedTask `json:"ended"` // logs with missing records
+	Cut   int         `json:"cut"`   // logs with their last records perhaps lost
 }
 
-// endedTask names a log, which is a task as a rule.
+// endedTask names a log: a task's, as a rule.
 type endedTask struct {
 	Kind string `json:"kind"`
 	Log  string `json:"log"`

@@ -17,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
 )
 
-// serveGrace is how long requests may take to end after a server is stopped.
+// serveGrace is the time for requests to end after a server is stopped.
 const serveGrace = 3 * time.Second
 
 func sampleAgentCommand() *cobra.Command {
@@ -67,7 +67,7 @@ func serveSample(ctx context.Context, l net.Listener) error {
 	return serve(ctx, l, server, agent.Close) // requests wait for the agent's turns, so the turns end first
 }
 
-// serve serves requests on l until ctx is done. Then it calls end, and waits for the requests that are left.
+// serve serves requests on l until ctx is done. Then it calls end, and waits for the rest of the requests.
 func serve(ctx context.Context, l net.Listener, server *http.Server, end func() error) error {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()

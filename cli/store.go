@@ -23,13 +23,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// storeFlags say which store it is.
+// storeFlags name the store.
 type storeFlags struct {
 	*asking
 	dir string
 }
 
-// storeOf adds the flag of a command that can also do without a running gateway.
+// storeOf adds the flag of a command able to do without a running gateway.
 func storeOf(a *asking) *storeFlags {
 	f := &storeFlags{asking: a}
 	a.Flags().StringVar(&f.dir, "store", "",
@@ -50,7 +50,7 @@ func (f *storeFlags) read(use func(replay.Store) error) error {
 	return errors.Join(use(s), s.Close())
 }
 
-// adviseOnUse adds to the error of a store that is in use what can be done.
+// adviseOnUse adds advice to the error of a store in use.
 func adviseOnUse(err error) error {
 	if err != nil && strings.Contains(err.Error(), "is in use") {
 		return fmt.Errorf("%w; leave out --store to ask the running gateway", err)
@@ -58,7 +58,7 @@ func adviseOnUse(err error) error {
 	return err
 }
 
-// surveyStore returns the deed of a command that prints what a store has; with verify, what is wrong with it, too.
+// surveyStore returns the deed of a command to print the content of a store; with verify, its faults, too.
 func surveyStore(verify bool) deed {
 	return func(a *asking) func([]string) error {
 		f := storeOf(a)
@@ -81,7 +81,7 @@ func surveyStore(verify bool) deed {
 	}
 }
 
-// report returns what the store has.
+// report returns the report of the store.
 func (f *storeFlags) report(ctx context.Context, verify bool) (report *adminapi.StoreReport, err error) {
 	report = new(adminapi.StoreReport)
 	if f.dir != "" {
@@ -143,7 +143,7 @@ func backupStore(a *asking) func([]string) error {
 	}
 }
 
-// backup copies a store that no process uses.
+// backup copies a store not in use.
 func (f *storeFlags) backup(ctx context.Context, dir string) error {
 	files, err := storefiles.Find()
 	if err != nil {
@@ -189,7 +189,7 @@ func exportStore(a *asking) func([]string) error {
 	}
 }
 
-// lastLine passes on what is written, and keeps the beginning of the last line.
+// lastLine passes writes on, and keeps the beginning of the last line.
 type lastLine struct {
 	w     io.Writer
 	line  []byte

@@ -74,15 +74,15 @@ func (c *leaderCall) stream(ctx context.Context, to printer) (int, error) {
 	return verdict(c.call.Message.Command, out.now.State)
 }
 
-// rest finds the end of the history that a stream begins with.
+// rest finds the end of the history at the beginning of a stream.
 type rest struct {
 	get     func(context.Context) (*task.Task, error)
 	history bool // the stream begins with events of the past
 	current time.Time
 }
 
-// reached reports whether a status, after which nothing follows before the Leader acts, is the task's current one, and
-// not one of the past. If the Partner does not say, it is.
+// reached reports whether a status is the task's current one, and not one of the past. Nothing follows such a status
+// before the Leader acts. If the Partner does not say, it is.
 func (r *rest) reached(ctx context.Context, s *task.Status) bool {
 	if !r.history {
 		return true

@@ -20,8 +20,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
-// taskWith serves a Partner with the task t1 that has statuses, one a second from 12:00:00 +08:00 on, as its events. It
-// leaves a stream of a task that has not ended open.
+// taskWith serves a Partner with the task t1 and statuses, one a second from 12:00:00 +08:00 on, as its events. It
+// leaves a stream of an unfinished task open.
 func taskWith(t *testing.T, statuses ...string) (url string) {
 	t.Helper()
 	at := func(i int) string {
@@ -64,12 +64,12 @@ func taskWith(t *testing.T, statuses ...string) (url string) {
 	return server.URL
 }
 
-// printedEvent is what is printed of an event of taskWith.
+// printedEvent is the line printed for an event of taskWith.
 func printedEvent(n int, state string) string {
 	return fmt.Sprintf("state     %s since 2025-09-01T12:00:%02d+08:00", state, n-1)
 }
 
-// A stream with a history ends at the current state of the task, and what is next is said for that state.
+// A stream with a history ends at the current state of the task, and the next command is named for that state.
 func TestStreamEndsAtTheCurrentState(t *testing.T) {
 	t.Chdir(t.TempDir())
 	lines := func(s ...string) string { return strings.Join(s, "\n") + "\n" }
@@ -123,7 +123,7 @@ func TestStreamEndsAtTheCurrentState(t *testing.T) {
 	}
 }
 
-// A command that is interrupted, or gives up, prints the command that continues, with the connection of its own.
+// A command interrupted, or giving up, prints the command to continue, with its own connection.
 func TestCallPrintsHowToContinue(t *testing.T) {
 	t.Chdir(t.TempDir())
 	streaming := taskWith(t, "accepted", "working")
@@ -136,7 +136,7 @@ func TestCallPrintsHowToContinue(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		args   []string
-		until  string // the output after which the command is interrupted; empty for not
+		until  string // the output to interrupt the command after; empty for none
 		status int
 		resume string
 	}{
@@ -182,7 +182,7 @@ func (w *waitingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// An answer that no Partner gives is explained, and its body is shown.
+// An answer not from a Partner is explained, and its body is shown.
 func TestCallExplainsHTTPErrors(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, tt := range []struct {
@@ -214,7 +214,7 @@ func TestCallExplainsHTTPErrors(t *testing.T) {
 	}
 }
 
-// On a terminal, a line says that the command waits. It is removed before anything else is printed.
+// On a terminal, a line shows the wait of the command. It is removed before anything else is printed.
 func TestProgress(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

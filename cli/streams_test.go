@@ -11,7 +11,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 )
 
-// TestListStreams holds what caddy aip streams asks the admin API, and what it prints, over several pages.
+// TestListStreams checks the requests of caddy aip streams to the admin API, and its output, over several pages.
 func TestListStreams(t *testing.T) {
 	streamAt := func(id string, behind *uint64) adminapi.Stream {
 		return adminapi.Stream{TaskName: adminapi.TaskName{Partner: "P", Leader: "L", Task: id}, Address: "192.0.2.1:4000",

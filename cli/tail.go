@@ -17,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/sseproxy"
 )
 
-// tailPause is how long the command waits before it follows again, when its stream was interrupted.
+// tailPause is the wait of the command before it follows again after an interruption of its stream.
 const tailPause = time.Second
 
 // tailTasks prints changes of tasks, or the events of one task, as they happen.
@@ -50,7 +50,7 @@ type tail struct {
 	out   eventPrinter
 }
 
-// follow prints what is streamed, until the task has ended or the gateway cannot be reached.
+// follow prints the stream, until the task has ended or the gateway cannot be reached.
 func (t *tail) follow() error {
 	for {
 		ended, err := t.stream()

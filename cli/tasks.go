@@ -32,7 +32,7 @@ var tasks = &listing[adminapi.TaskPage, adminapi.Task]{
 	several: "several tasks have this id; say which by --leader and --partner",
 }
 
-// eventsOf returns the parameters that select the events of the task that an argument names.
+// eventsOf returns the parameters to select the events of the task named by an argument.
 func eventsOf(a *asking, id string) (url.Values, error) {
 	t, _, err := tasks.find(a, id)
 	if err != nil {
@@ -108,7 +108,7 @@ func (p *printer) overview(t *adminapi.Task) {
 	p.line("events", events)
 }
 
-// trace prints the trace of a task, and where it is shown.
+// trace prints the trace of a task, and the link to it.
 func (p *printer) trace(id, link string) {
 	if id != "" {
 		p.line("trace", strings.TrimSpace(id+"  "+link))
@@ -136,7 +136,7 @@ func (p *eventPrinter) stored(events []adminapi.Event) error {
 	return p.err
 }
 
-// cause prints the message of the Leader that caused the next event.
+// cause prints the message of the Leader causing the next event.
 func (p *eventPrinter) cause(m *task.Message) {
 	if m == nil {
 		return

@@ -19,8 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// answeringAdmin is an admin API that gives answers one after the other. It returns its address, and what was asked of
-// it.
+// answeringAdmin is an admin API giving answers one after the other. It returns its address, and the requests to it.
 func answeringAdmin(t *testing.T, answers ...any) (address string, asked func() []string) {
 	t.Helper()
 	var requests []string
@@ -42,7 +41,7 @@ func taskAt(id string) adminapi.Task {
 		State: task.Working, Since: time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC), First: 1, Last: 3, Bytes: 2048}
 }
 
-// TestListTasks holds what caddy aip tasks list asks the admin API, and what it prints, over several pages.
+// TestListTasks checks the requests of caddy aip tasks list to the admin API, and its output, over several pages.
 func TestListTasks(t *testing.T) {
 	pages := []any{
 		adminapi.TaskPage{Tasks: []adminapi.Task{taskAt("one\x1b[31m")}, Next: "abc"},
@@ -81,7 +80,7 @@ func TestListTasks(t *testing.T) {
 	}
 }
 
-// TestShowTask holds what caddy aip tasks show asks the admin API, and what it prints.
+// TestShowTask checks the requests of caddy aip tasks show to the admin API, and its output.
 func TestShowTask(t *testing.T) {
 	cause := `{"type":"message","id":"m1","sentAt":"2026-11-22T10:00:00Z","command":"start",` +
 		`"dataItems":[{"type":"text","text":"hello"}]}`
@@ -140,7 +139,7 @@ func TestShowTask(t *testing.T) {
 	}
 }
 
-// TestCancelTask holds what caddy aip tasks cancel asks the admin API, and what it prints.
+// TestCancelTask checks the requests of caddy aip tasks cancel to the admin API, and its output.
 func TestCancelTask(t *testing.T) {
 	found := adminapi.TaskPage{Tasks: []adminapi.Task{taskAt("one")}}
 	canceled, completed := taskAt("one"), taskAt("one")
@@ -162,7 +161,7 @@ func TestCancelTask(t *testing.T) {
 	}
 }
 
-// TestCompletedFlags: a shell completes the values of flags that have few.
+// TestCompletedFlags: a shell completes the values of flags with few.
 func TestCompletedFlags(t *testing.T) {
 	for flag, want := range map[string]string{
 		"--sort":  "newest\nname\n",

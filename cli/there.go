@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// The bounds of what is said of entries that a filter leaves out.
+// The bounds of the words about entries left out by a filter.
 const (
 	thereEntries = 1000 // are read
 	thereValues  = 5    // of one parameter are named
 )
 
-// there says what there is where a filter leaves nothing: how many entries, and which values they have of what the
-// filter asks for. It is empty where there are none, or no filter.
+// there describes the entries without a filter, if the filter leaves nothing: their number, and their values of the
+// filter's parameters. It is empty if there are none, or no filter.
 func (l *listing[P, E]) there(a *asking, filter url.Values) string {
 	if len(filter) == 0 {
 		return ""
@@ -55,7 +55,7 @@ func (l *listing[P, E]) there(a *asking, filter url.Values) string {
 		return nil
 	})
 	if err != nil || count == 0 {
-		return "" // the list itself has been read, and is what was asked for
+		return "" // the list itself has been read, as requested
 	}
 	number := fmt.Sprint(count)
 	if count >= thereEntries {

@@ -71,8 +71,8 @@ var pageOf = map[string]string{
 	"webhook-key":  "webhooks.md#signing-keys",
 }
 
-// footer ends the help of a command, and of those below it, with the address of its page; in place of that of Caddy's
-// commands, which the root of all commands has.
+// footer ends the help of a command, and of those below it, with the address of its page; in place of the address of
+// Caddy's commands at the root of all commands.
 func footer(cmd *cobra.Command, page string) {
 	cmd.SetHelpTemplate(new(cobra.Command).HelpTemplate() + "\nThis is documented at:\n" + build.Docs + page + "\n")
 }

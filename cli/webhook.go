@@ -53,7 +53,7 @@ func (f *callFlags) webhook(args []string) (method string, params any, err error
 	return "notification/" + verb, params, err
 }
 
-// sendWebhook sends a command about webhooks and prints the answer. The token, which is a secret, is not printed.
+// sendWebhook sends a command about webhooks and prints the answer. The token is a secret, and not printed.
 func (c *leaderCall) sendWebhook(ctx context.Context, method string, params any) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.wait())
 	defer cancel()

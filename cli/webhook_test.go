@@ -14,7 +14,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// TestWebhook holds what the commands about webhooks send, and what they print: never the token.
+// TestWebhook checks the requests of the commands about webhooks, and their output: never the token.
 func TestWebhook(t *testing.T) {
 	t.Chdir(t.TempDir())
 	var result, sent string
@@ -60,7 +60,7 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
-// TestDeliveryIsShown holds what caddy aip deliveries show prints.
+// TestDeliveryIsShown checks the output of caddy aip deliveries show.
 func TestDeliveryIsShown(t *testing.T) {
 	page := `{"deliveries":[{"id":"msg_1","status":"failing","partner":"P","leader":"L","task":"t1","webhook":"w1",` +
 		`"endpoint":"https://hooks.example.com:443","event":3,"state":"working","at":"2025-09-01T12:00:00+08:00",` +
