@@ -12,14 +12,14 @@ import (
 type Budget struct {
 	Counter  *Counter
 	Limits   Limits
-	Patience time.Duration // how long a call waits for some of it
+	Patience time.Duration // the longest wait of a call for some of it
 }
 
-// Free is up to how many bytes one Lease holds without being counted: what is so small is bounded by the number of
-// connections, streams and tasks, and is to cost nothing.
+// Free is the most bytes of one Lease not counted: such small holdings are bounded by the number of connections,
+// streams and tasks, and are to cost nothing.
 const Free = 32 << 10
 
-// Lease is what one owner holds of a Budget of memory, in bytes. It is used by one goroutine at a time. Its owner calls
+// Lease is one owner's holding of a Budget of memory, in bytes. It is used by one goroutine at a time. Its owner calls
 // Release when it holds nothing any more, and may use it again after that. The zero Lease has no limits.
 type Lease struct {
 	budget Budget
@@ -28,12 +28,12 @@ type Lease struct {
 	lent   *list.Element // its loan; nil while it is not lent
 }
 
-// Lease returns a lease for a Leader that holds nothing yet.
+// Lease returns a lease for a Leader, holding nothing yet.
 func (b Budget) Lease(leader string) Lease { return Lease{budget: b, leader: leader} }
 
-// Hold makes n the bytes that are held, or returns an *ExceededError and changes nothing. To hold less never fails.
-// More than the limit counts as the limit, so that what is very large can be had as long as nothing else is held. It
-// does not stand in the line of the leases that Wait, and gets nothing while another lease of the Leader does.
+// Hold makes n the bytes held, or returns an *ExceededError and changes nothing. To hold less never fails. More than
+// the limit counts as the limit, so a very large holding can be had as long as nothing else is held. It does not stand
+// in the line of the leases that Wait, and gets nothing while another lease of the Leader does.
 func (l *Lease) Hold(n int64) error {
 	c := l.budget.Counter
 	if c == nil {
@@ -54,9 +54,9 @@ func (l *Lease) Hold(n int64) error {
 	return nil
 }
 
-// Wait returns when at least n bytes are held, counted as Hold counts them. The leases of one Leader get what they wait
-// for in the order in which they came, and Leaders wait for each other only where the total is reached. It returns an
-// *ExceededError, and changes nothing, when ctx ends first. A lease that waits should hold little.
+// Wait returns when at least n bytes are held, counted as Hold counts them. The leases of one Leader are served in the
+// order of their arrival, and Leaders wait for each other only if the total is reached. It returns an *ExceededError,
+// and changes nothing, when ctx ends first. A waiting lease should hold little.
 func (l *Lease) Wait(ctx context.Context, n int64) error {
 	c := l.budget.Counter
 	if n = l.counted(n); n <= l.n || c == nil {
@@ -72,7 +72,7 @@ func (l *Lease) Wait(ctx context.Context, n int64) error {
 	}
 }
 
-// Take is Hold for what cannot be refused any more: it is counted, even beyond the limits.
+// Take is Hold for bytes not to be refused any more: they are counted, even beyond the limits.
 func (l *Lease) Take(n int64) {
 	c := l.budget.Counter
 	if n <= Free {
@@ -89,7 +89,7 @@ func (l *Lease) Take(n int64) {
 // Release gives everything back.
 func (l *Lease) Release() { l.Take(0) }
 
-// counted returns how many bytes count when n are held within the limits.
+// counted returns the number of bytes counted when n are held within the limits.
 func (l *Lease) counted(n int64) int64 {
 	if n <= Free {
 		return 0
@@ -97,7 +97,7 @@ func (l *Lease) counted(n int64) int64 {
 	return min(n, l.budget.Limits.of(Key(l.leader)))
 }
 
-// set makes n the bytes that are counted. The counter's mutex is held.
+// set makes n the bytes counted. The counter's mutex is held.
 func (l *Lease) set(n int64) {
 	before := l.n
 	l.n = n

@@ -4,10 +4,10 @@ package quota
 
 import "time"
 
-// lendFor is how long a lease is lent at least before it is asked back: a caller that reads takes its bytes sooner.
+// lendFor is the least time a lease is lent before it is asked back: a reading caller takes its bytes sooner.
 const lendFor = time.Second
 
-// loan is a lease whose owner waits for another party, such as a caller that reads nothing.
+// loan is a lease with its owner waiting for another party, such as a caller reading nothing.
 type loan struct {
 	lease *Lease
 	since time.Time // when it was lent or renewed
@@ -15,10 +15,10 @@ type loan struct {
 	asked bool      // back was called
 }
 
-// Lend says that the owner of the lease waits for another party from now on, and can do without what it holds. If
-// another lease waits for that meanwhile, in Wait, back is called, once: the owner then has to release the lease soon.
-// Those that were lent or renewed first are asked first. back is called by any goroutine, must not wait, and must not
-// use the counter. The owner calls TakeBack when it waits no longer.
+// Lend lends the lease from now on: its owner waits for another party, and can do without its bytes. If another lease
+// waits for them meanwhile, in Wait, back is called, once: the owner then has to release the lease soon. The leases
+// lent or renewed first are asked first. back is called by any goroutine, must not wait, and must not use the counter.
+// The owner calls TakeBack when it waits no longer.
 func (l *Lease) Lend(back func()) {
 	c := l.budget.Counter
 	if l.n == 0 || c == nil {
@@ -30,8 +30,8 @@ func (l *Lease) Lend(back func()) {
 	c.askSoon(lendFor)
 }
 
-// Renew says that the other party has taken a part of what it is waited for: the time of the loan, if there is one,
-// begins anew. It is called by the goroutine of the owner.
+// Renew begins the time of the loan, if there is one, anew: the other party has taken a part of its bytes. It is called
+// by the goroutine of the owner.
 func (l *Lease) Renew() {
 	if l.lent == nil {
 		return
@@ -63,7 +63,7 @@ func (c *Counter) askSoon(after time.Duration) {
 	}
 }
 
-// ask asks for as much of what is lent as the leases lack that wait and are the first of their Leaders.
+// ask asks back as many lent bytes as the first waiting lease of each Leader lacks.
 func (c *Counter) ask() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

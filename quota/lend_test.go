@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestLend: a lease that waits gets what others have lent for a while, from those first that have lent it first, and
-// no more than it lacks; of other Leaders, only where the total is reached.
+// TestLend: a waiting lease gets bytes lent by others for a while, from the first to lend first, and no more than it
+// lacks; from other Leaders, only if the total is reached.
 func TestLend(t *testing.T) {
 	testLine(t, 8, 4, func(t *testing.T, l *line) {
 		lend := func(name string) {
@@ -70,7 +70,7 @@ func TestRenew(t *testing.T) {
 	testLine(t, 8, 2, func(t *testing.T, l *line) {
 		l.wait(t.Context(), "a1", 2*unit)
 		lease := l.leases["a1"]
-		lease.Renew() // is nothing to a lease that is not lent
+		lease.Renew() // is nothing to a lease not lent
 		lease.Lend(func() {
 			l.mu.Lock()
 			defer l.mu.Unlock()
@@ -99,7 +99,7 @@ func TestRenew(t *testing.T) {
 	})
 }
 
-// TestLendNothing: what is not counted is not asked for.
+// TestLendNothing: uncounted bytes are not asked for.
 func TestLendNothing(t *testing.T) {
 	testLine(t, 1, 1, func(t *testing.T, l *line) {
 		small := l.budget.Lease("a")

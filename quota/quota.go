@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package quota counts what Leaders hold at once of something that is limited, such as open streams or bytes of
-// memory, and refuses what would exceed the limits.
+// Package quota counts the Leaders' holdings of a limited thing, such as open streams or bytes of memory, and refuses
+// more than the limits.
 package quota
 
 import (
@@ -11,15 +11,15 @@ import (
 	"sync"
 )
 
-// Unverified begins the names of the Leaders that no certificate has verified. Such a name costs its caller nothing,
-// so all of them together have the limits of one Leader.
+// Unverified begins the names of the Leaders not verified by a certificate. Such a name costs its caller nothing, so
+// all of them together have the limits of one Leader.
 const Unverified = "unverified:"
 
-// Strangers is the name under which connections count that have not logged in yet. Unverified callers take nothing of
-// theirs: otherwise no client could log in while such callers use up what they may hold.
+// Strangers is the name for counting connections not logged in yet. Unverified callers take nothing of theirs:
+// otherwise no client could log in while such callers use up their limit.
 const Strangers = "strangers:"
 
-// Key returns the name under which a Leader's limits are counted: its own, or Unverified for all that are not verified.
+// Key returns the name for counting a Leader's limits: its own, or Unverified for all not verified.
 func Key(leader string) string {
 	if strings.HasPrefix(leader, Unverified) {
 		return Unverified
@@ -27,13 +27,13 @@ func Key(leader string) string {
 	return leader
 }
 
-// Limits are the most that may be held at once.
+// Limits are the most to be held at once.
 type Limits struct {
 	Total     int64 // by all Leaders together
 	PerLeader int64
 }
 
-// of returns the most that one key may hold. Who has proven nothing leaves half of everything to the others.
+// of returns the most for one key. Callers without proof leave half of everything to the others.
 func (l Limits) of(key string) int64 {
 	if key == Unverified || key == Strangers {
 		return min(l.PerLeader, l.Total/2)
@@ -41,10 +41,10 @@ func (l Limits) of(key string) int64 {
 	return min(l.PerLeader, l.Total)
 }
 
-// ExceededError says which limit is reached.
+// ExceededError is the error of a reached limit.
 type ExceededError struct {
-	PerLeader bool  // the Leader's own limit, and not that of all Leaders
-	Max       int64 // the most that may be held
+	PerLeader bool  // the Leader's own limit, and not the one of all Leaders
+	Max       int64 // the most to be held
 }
 
 // Error implements error.
@@ -64,11 +64,11 @@ type Counter struct {
 
 	lines   map[string][]*waiter // by Key, first come first; no entry is empty
 	tickets uint64
-	loans   list.List // of *loan, in the order in which they were lent
+	loans   list.List // of *loan, in the order of their lending
 	asking  bool      // ask is going to be called
 }
 
-// Take counts n more for a Leader, or returns an *ExceededError and changes nothing. What was taken must be given back.
+// Take counts n more for a Leader, or returns an *ExceededError and changes nothing. It must be given back.
 func (c *Counter) Take(leader string, n int64, l Limits) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +91,7 @@ func (c *Counter) fits(leader string, n int64, l Limits) error {
 	return nil
 }
 
-// Give gives back n of what a Leader has taken, or all of it where that is less.
+// Give gives back n of a Leader's holding, or all of it if it is less.
 func (c *Counter) Give(leader string, n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,21 +99,21 @@ func (c *Counter) Give(leader string, n int64) {
 	c.add(key, -min(n, c.held[key]))
 }
 
-// Held returns how much a Leader holds.
+// Held returns the holding of a Leader.
 func (c *Counter) Held(leader string) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.held[Key(leader)]
 }
 
-// Total returns how much is held by all Leaders together.
+// Total returns the holding of all Leaders together.
 func (c *Counter) Total() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.total
 }
 
-// add changes what a key holds, and serves the leases that wait for what is given back. c.mu is held.
+// add changes the holding of a key, and serves waiting leases if something is given back. c.mu is held.
 func (c *Counter) add(key string, n int64) {
 	if c.held == nil {
 		c.held = make(map[string]int64)

@@ -60,7 +60,7 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestNothingLeaks proves, for any order of takes and gives, that the limits hold, and that nothing is held in the end.
+// TestNothingLeaks: for any order of takes and gives, the limits hold, and nothing is held in the end.
 func TestNothingLeaks(t *testing.T) {
 	limits := Limits{Total: 100, PerLeader: 40}
 	leaders := []string{"a", "b", "c", Unverified + "x", Unverified + "y"}
@@ -104,8 +104,8 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
-// TestLeases proves, for any order of what leases hold, take, wait for and release, that what is counted is what they
-// hold, and that nothing is held in the end.
+// TestLeases: for any order of holds, takes, waits and releases, the count is the sum of all holdings, and nothing is
+// held in the end.
 func TestLeases(t *testing.T) {
 	const unit = 2 * Free
 	limits := Limits{Total: 100 * unit, PerLeader: 40 * unit}
@@ -156,8 +156,8 @@ func TestLeases(t *testing.T) {
 	}
 }
 
-// TestLeaseBounds: one Leader leaves room for others, little is not counted, and what is larger than the limit can be
-// had as long as nothing else is held.
+// TestLeaseBounds: one Leader leaves room for others, little is not counted, and more than the limit can be had as long
+// as nothing else is held.
 func TestLeaseBounds(t *testing.T) {
 	var counter Counter
 	budget := Budget{Counter: &counter, Limits: Limits{Total: 8 << 20, PerLeader: 4 << 20}}

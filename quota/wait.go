@@ -4,7 +4,7 @@ package quota
 
 import "slices"
 
-// waiter is a lease that waits until it holds n bytes.
+// waiter is a lease waiting until it holds n bytes.
 type waiter struct {
 	lease  *Lease
 	n      int64
@@ -17,7 +17,7 @@ func (w *waiter) fits() error {
 	return w.lease.budget.Counter.fits(w.lease.leader, w.n-w.lease.n, w.lease.budget.Limits)
 }
 
-// enter puts a waiter at the end of its Leader's line, and serves it at once where nothing is in its way.
+// enter puts a waiter at the end of its Leader's line, and serves it at once if nothing is in its way.
 func (c *Counter) enter(w *waiter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,7 +31,7 @@ func (c *Counter) enter(w *waiter) {
 	c.serve()
 }
 
-// leave takes a waiter out of its line. It returns why it was not served, or nil if it has been.
+// leave takes a waiter out of its line. It returns the reason it was not served, or nil if it has been.
 func (c *Counter) leave(w *waiter) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +49,7 @@ func (c *Counter) leave(w *waiter) error {
 	return err
 }
 
-// serve lets the waiters have what there is, and asks for what is lent if some still wait. c.mu is held.
+// serve gives the waiters the free bytes, and asks lent ones back if some still wait. c.mu is held.
 func (c *Counter) serve() {
 	defer c.askSoon(0)
 	for {
@@ -69,14 +69,14 @@ func (c *Counter) serve() {
 	}
 }
 
-// leaderFull reports whether the waiter's own Leader is what it waits for. c.mu is held.
+// leaderFull reports whether the waiter waits for its own Leader. c.mu is held.
 func (w *waiter) leaderFull() bool {
 	_, ofLeader := w.lacks()
 	return ofLeader
 }
 
-// lacks returns how many bytes must be given back before the waiter can be served, and whether its own Leader must give
-// them. c.mu is held.
+// lacks returns the number of bytes to be given back before the waiter can be served, and whether its own Leader must
+// give them. c.mu is held.
 func (w *waiter) lacks() (n int64, ofLeader bool) {
 	c, key := w.lease.budget.Counter, Key(w.lease.leader)
 	more, limits := w.n-w.lease.n, w.lease.budget.Limits
@@ -95,7 +95,7 @@ func (c *Counter) remove(key string, i int) {
 	}
 }
 
-// Waiting returns how many leases wait.
+// Waiting returns the number of waiting leases.
 func (c *Counter) Waiting() (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,18 +15,17 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
-// line is a budget, and the leases that wait for some of it.
+// line is a budget, and the leases waiting for some of it.
 type line struct {
 	t      *testing.T
 	budget Budget
 	leases map[string]*Lease
 
 	mu   sync.Mutex
-	said []string // what happened, in order
+	said []string // the events, in order
 }
 
-// wait has a lease wait for up to a second, in a goroutine of its own. Its name begins with its Leader's, which has one
-// letter.
+// wait has a lease wait for up to a second, in a goroutine of its own. Its name begins with its Leader's, one letter.
 func (l *line) wait(ctx context.Context, name string, n int64) {
 	lease := l.budget.Lease(name[:1])
 	l.leases[name] = &lease
@@ -45,7 +44,7 @@ func (l *line) wait(ctx context.Context, name string, n int64) {
 	synctest.Wait() // it stands in the line before the next one comes
 }
 
-// want checks what has happened since the last check.
+// want checks the events since the last check.
 func (l *line) want(step string, said ...string) {
 	l.t.Helper()
 	synctest.Wait()
@@ -75,7 +74,7 @@ func testLine(t *testing.T, total, perLeader int64, test func(t *testing.T, l *l
 	})
 }
 
-// TestWaitInOrder: the leases of one Leader are served as they came, the large before the small that came after it.
+// TestWaitInOrder: the leases of one Leader are served as they came, a large one before a later small one.
 func TestWaitInOrder(t *testing.T) {
 	testLine(t, 8, 4, func(t *testing.T, l *line) {
 		l.wait(t.Context(), "a1", 3*unit)
@@ -98,7 +97,7 @@ func TestWaitInOrder(t *testing.T) {
 	})
 }
 
-// TestWaitLimit: a lease that waits is refused when its time is over or its context ends, and delays no other then.
+// TestWaitLimit: a waiting lease is refused when its time is over or its context ends, and delays no other then.
 func TestWaitLimit(t *testing.T) {
 	testLine(t, 8, 4, func(t *testing.T, l *line) {
 		leaving, leave := context.WithCancel(t.Context())
@@ -120,7 +119,7 @@ func TestWaitLimit(t *testing.T) {
 	})
 }
 
-// TestWaitOfTwoLeaders: a Leader waits for another only where the total is reached, and then in the order of arrival.
+// TestWaitOfTwoLeaders: a Leader waits for another only if the total is reached, and then in the order of arrival.
 func TestWaitOfTwoLeaders(t *testing.T) {
 	testLine(t, 6, 4, func(t *testing.T, l *line) {
 		l.wait(t.Context(), "a1", 4*unit)
