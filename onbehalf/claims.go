@@ -10,22 +10,22 @@ import (
 	"github.com/aip-gateway/aip-gateway/quota"
 )
 
-// claims are those of a token: that of RFC 8693 for a subject (sub) for which another acts (act), with the names of
-// AAC.
+// claims are the claims of a token: the one of RFC 8693 for a subject (sub) with another acting for it (act), with the
+// names of AAC.
 type claims struct {
 	Issuer   string `json:"iss"`
-	Subject  string `json:"sub"` // the Leader, as AAC names it, or for whom it acts
-	Actor    *actor `json:"act"` // the Partner, who asks the agent; before it the Leader, where that is not sub
+	Subject  string `json:"sub"` // the Leader, as AAC names it, or the subject it acts for
+	Actor    *actor `json:"act"` // the Partner, asking the agent; before it the Leader, if it is not sub
 	Audience string `json:"aud"`
 	Issued   int64  `json:"iat"` // seconds since 1970, as exp
 	Expires  int64  `json:"exp"`
-	Leader   string `json:"leader"`          // the name that the Leader has in the gateway, marked where nothing is proven
-	Proof    string `json:"proof,omitempty"` // how it has proven who it is; missing where it has not
+	Leader   string `json:"leader"`          // the Leader's name in the gateway, marked if nothing is proven
+	Proof    string `json:"proof,omitempty"` // the proof of its name; missing if there is none
 	Task     string `json:"task,omitempty"`  // in the words of the agent, as the session
 	Session  string `json:"session,omitempty"`
 }
 
-// actor is the one that acts for the subject, and the one that has acted before it.
+// actor is the party acting for the subject, and the party acting before it.
 type actor struct {
 	Subject string `json:"sub"`
 	Before  *actor `json:"act,omitempty"`
@@ -46,8 +46,8 @@ func (i *Introducer) claims(of subject, now time.Time) *claims {
 	}
 }
 
-// named returns the name of a caller's Leader; empty for no caller. That of a Leader that has proven nothing is marked,
-// so that the agent does not take it for one that has.
+// named returns the name of a caller's Leader; empty for no caller. The name of a Leader without proof is marked, so
+// the agent does not take it for a proven one.
 func named(c *agent.Caller) string {
 	if c.Proof == "" && c.Leader != "" && !strings.HasPrefix(c.Leader, quota.Unverified) {
 		return quota.Unverified + c.Leader

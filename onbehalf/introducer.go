@@ -17,14 +17,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// The header fields of an introduction. Their values are percent-encoded where they hold what a field may not.
+// The header fields of an introduction. Characters not allowed in a field are percent-encoded in their values.
 const (
 	LeaderField  = "Aip-Leader"
-	ProofField   = "Aip-Proof"   // left out where nothing is proven
-	SubjectField = "Aip-Subject" // left out where the Leader acts for itself
+	ProofField   = "Aip-Proof"   // left out if nothing is proven
+	SubjectField = "Aip-Subject" // left out if the Leader acts for itself
 	TaskField    = "Aip-Task"
 	SessionField = "Aip-Session"
-	// TokenField is where the token is by default.
+	// TokenField is the default field of the token.
 	TokenField = "Aip-Token"
 )
 
@@ -36,20 +36,20 @@ const (
 )
 
 const (
-	// Validity is how long a token is valid.
+	// Validity is the time a token is valid.
 	Validity = time.Minute
-	// reuse is how long a token is sent again with other requests about the same task.
+	// reuse is the time a token is sent again with other requests about the same task.
 	reuse = Validity / 2
 )
 
-// Config says how the gateway names callers to an agent.
+// Config is the configuration of an Introducer.
 type Config struct {
 	Fields  bool    // by the fields of Leader, proof, task and session
-	Issuer  *Issuer // by a token that it signs; nil for none
+	Issuer  *Issuer // by a token signed by it; nil for none
 	Baggage bool    // by W3C baggage
 
 	Audience string // aud of the token
-	// Actor is who acts for the Leader: the Partner, as AAC names it.
+	// Actor is the party acting for the Leader: the Partner, as AAC names it.
 	Actor string
 	// TokenField is the field of the token. In Authorization it is a bearer token. Default: TokenField.
 	TokenField string
@@ -57,26 +57,26 @@ type Config struct {
 	Logger *slog.Logger // default: slog.Default
 }
 
-// Introducer tells an agent for whom it is asked. It implements upstream.Introducer.
+// Introducer names to an agent the caller it is asked for. It implements upstream.Introducer.
 type Introducer struct {
 	config Config
 	bearer string // before a token
 	seed   maphash.Seed
-	// recent are introductions that are used again, since many requests are about one task. A slot holds one: a collision
-	// means that a token is signed again.
+	// recent are introductions to be used again, since many requests are about one task. A slot holds one: after a
+	// collision a token is signed again.
 	recent [256]atomic.Pointer[introduction]
 	failed atomic.Bool // an error of a signature is logged
 }
 
 var _ upstream.Introducer = (*Introducer)(nil)
 
-// subject is what an introduction is about.
+// subject is the subject of an introduction.
 type subject struct {
 	caller agent.Caller
 	ref    agent.Ref
 }
 
-// introduction is what is said about a subject.
+// introduction has the header fields about a subject.
 type introduction struct {
 	of          subject
 	from, until time.Time // when it is used, by the clock on the wall, as its token has it; zero for always
@@ -151,7 +151,7 @@ func (i *Introducer) fields(of subject, now time.Time) (fields []translate.Field
 	return append(fields, translate.Field{Name: i.config.TokenField, Value: i.bearer + token})
 }
 
-// withBaggage returns a context whose baggage says for whom the agent is asked, where that is wanted.
+// withBaggage returns a context with the caller named in its baggage, if that is wanted.
 func (i *Introducer) withBaggage(ctx context.Context, c *agent.Caller) context.Context {
 	if !i.config.Baggage {
 		return ctx
@@ -166,7 +166,7 @@ func (i *Introducer) withBaggage(ctx context.Context, c *agent.Caller) context.C
 	return baggage.ContextWithBaggage(ctx, said)
 }
 
-// with returns a baggage with one more member, unless that is empty.
+// with returns a baggage with one more member, unless its value is empty.
 func with(b baggage.Baggage, key, value string) baggage.Baggage {
 	if value == "" {
 		return b
@@ -179,8 +179,8 @@ func with(b baggage.Baggage, key, value string) baggage.Baggage {
 	return b
 }
 
-// escape percent-encodes what may not stand in a header field: all but the visible characters of ASCII, and the sign of
-// the encoding itself.
+// escape percent-encodes the characters not allowed in a header field: all but the visible characters of ASCII, and the
+// sign of the encoding itself.
 func escape(s string) string {
 	const hex = "0123456789ABCDEF"
 	bad := func(b byte) bool { return b <= ' ' || b >= 0x7f || b == '%' }

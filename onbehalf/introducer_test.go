@@ -66,7 +66,7 @@ func request(leader, proof string) *upstream.Request {
 		Ref: agent.Ref{Task: "task-1", Session: "session-1"}}
 }
 
-// verify reads a token as an agent does that has the issuer's set of keys.
+// verify reads a token as an agent with the issuer's set of keys does.
 func verify(t *testing.T, i *Issuer, token string) (claims map[string]any) {
 	t.Helper()
 	var set jose.JSONWebKeySet
@@ -87,7 +87,7 @@ func verify(t *testing.T, i *Issuer, token string) (claims map[string]any) {
 	return claims
 }
 
-// TestSubject: where the Leader acts for somebody, that one is the subject, and the Leader is one of those who act.
+// TestSubject: if the Leader acts for somebody, this one is the subject, and the Leader is one of the actors.
 func TestSubject(t *testing.T) {
 	i := issuer(t, ec(t))
 	r := request(aic, "certificate")
@@ -213,7 +213,7 @@ func TestForm(t *testing.T) {
 	}
 }
 
-// TestTokenIsUsedAgain holds that a token is sent for half of its life, about one task, one Leader and one proof.
+// TestTokenIsUsedAgain: a token is sent for half of its life, about one task, one Leader and one proof.
 func TestTokenIsUsedAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		x := New(Config{Issuer: issuer(t, ec(t)), TokenField: "Authorization"})
@@ -245,7 +245,7 @@ func TestTokenIsUsedAgain(t *testing.T) {
 	})
 }
 
-// TestRotation: what the next key will sign is verified by who has the set of before, and the other way round.
+// TestRotation: a token of the next key is verified with the set of before, and the other way round.
 func TestRotation(t *testing.T) {
 	old, next := ec(t), ed(t)
 	before, after := issuer(t, old, next), issuer(t, next, old)
@@ -312,7 +312,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestBaggage: what the gateway says comes before what the caller has, which is left out where there is no room.
+// TestBaggage: the gateway's members come before the caller's. These are left out if there is no room.
 func TestBaggage(t *testing.T) {
 	full := "k=v"
 	for n := range 63 {
@@ -355,7 +355,7 @@ func TestBaggage(t *testing.T) {
 	}
 }
 
-// BenchmarkIntroduce measures what a request costs whose token is new, and one whose token is used again.
+// BenchmarkIntroduce measures the cost of a request with a new token, and of one with a token used again.
 func BenchmarkIntroduce(b *testing.B) {
 	for _, key := range []crypto.Signer{ec(b), ed(b)} {
 		x := New(Config{Fields: true, Issuer: issuer(b, key)})

@@ -25,8 +25,8 @@ type Issuer struct {
 	public []byte // the JSON of all keys
 }
 
-// NewIssuer returns the issuer of a name. The first key signs. The others are only published: the one that signed
-// before, until its tokens have ended, or the one that will, until all agents know it.
+// NewIssuer returns the issuer of a name. The first key signs. The others are only published: the former signing key,
+// until its tokens have ended, or the next one, until all agents know it.
 func NewIssuer(name string, keys []crypto.Signer) (*Issuer, error) {
 	if name == "" {
 		return nil, errors.New("it has no name, which is iss in its tokens")
