@@ -21,10 +21,10 @@ const (
 	keepAlive      = 30 * time.Second
 )
 
-// Dialer opens the connections that its Policy allows. It has two dial functions, because plain http is allowed to
-// fewer addresses than https: in an http.Transport, DialPlain is the DialContext and DialTLS the DialTLSContext.
-// Without DialTLS no public address is reached. A Dialer may be used by any number of goroutines at once, and is not
-// changed after its first use. The zero Dialer reaches public addresses, by https.
+// Dialer opens connections allowed by its Policy. It has two dial functions, because plain http is allowed to fewer
+// addresses than https: in an http.Transport, DialPlain is the DialContext and DialTLS the DialTLSContext. Without
+// DialTLS no public address is reached. A Dialer may be used by any number of goroutines at once, and is not changed
+// after its first use. The zero Dialer reaches public addresses, by https.
 type Dialer struct {
 	Policy   Policy
 	Resolver *net.Resolver // default: net.DefaultResolver
@@ -33,15 +33,15 @@ type Dialer struct {
 	TLS *tls.Config
 }
 
-// DialPlain opens a connection for plain http. A refusal by the policy is a *RefusedError, and only that is.
+// DialPlain opens a connection for plain http. Only a refusal by the policy is a *RefusedError, no other error.
 func (d *Dialer) DialPlain(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout())
 	defer cancel()
 	return d.dial(ctx, network, address, true)
 }
 
-// DialTLS opens a connection for https, with its TLS handshake. A refusal by the policy is a *RefusedError, and only
-// that is.
+// DialTLS opens a connection for https, with its TLS handshake. Only a refusal by the policy is a *RefusedError, no
+// other error.
 func (d *Dialer) DialTLS(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout())
 	defer cancel()
@@ -65,7 +65,7 @@ func (d *Dialer) DialTLS(ctx context.Context, network, address string) (net.Conn
 	return secure, nil
 }
 
-// HandshakeError says that a connection was made but its TLS handshake failed.
+// HandshakeError is the error of a connection made, but with a failed TLS handshake.
 type HandshakeError struct {
 	Address string // as it was given to DialTLS
 	err     error
@@ -76,7 +76,7 @@ func (e *HandshakeError) Error() string {
 	return fmt.Sprintf("TLS handshake with %s: %v", e.Address, e.err)
 }
 
-// Unwrap returns why it failed.
+// Unwrap returns the reason of the failure.
 func (e *HandshakeError) Unwrap() error { return e.err }
 
 func (d *Dialer) timeout() time.Duration {
@@ -86,8 +86,8 @@ func (d *Dialer) timeout() time.Duration {
 	return defaultTimeout
 }
 
-// dial looks address up and connects to the first of its addresses that the policy allows and that answers. The policy
-// is asked between the creation of a socket and its connect, so it judges the address that is connected to.
+// dial looks address up and connects to the first of its addresses allowed by the policy and answering. The policy is
+// asked between the creation of a socket and its connect, so it judges the very address of the connection.
 func (d *Dialer) dial(ctx context.Context, network, address string, plain bool) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -111,8 +111,8 @@ func (d *Dialer) dial(ctx context.Context, network, address string, plain bool) 
 	case !errors.As(err, &refused):
 		return conn, err
 	case allowed.Load():
-		// The error of net is that of the first address. That one was refused, but another one was not and did not
-		// answer, so a later attempt may succeed.
+		// The error of net is the first address's. This one was refused, but another one was not and did not answer, so a
+		// later attempt may succeed.
 		return nil, fmt.Errorf("dial %s: no allowed address of %s can be reached", network, host)
 	default:
 		named := *refused
@@ -121,7 +121,7 @@ func (d *Dialer) dial(ctx context.Context, network, address string, plain bool) 
 	}
 }
 
-// control decides about one connection for a host. address is what net is about to connect to: an address and a port.
+// control decides about one connection for a host. address is net's next destination: an address and a port.
 func (d *Dialer) control(ctx context.Context, host, network, address string, plain bool) error {
 	if !strings.HasPrefix(network, "tcp") {
 		return invalid("only TCP is allowed")

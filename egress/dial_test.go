@@ -161,7 +161,7 @@ func TestDialMixedName(t *testing.T) {
 func TestDialUnreachable(t *testing.T) {
 	dns := startDNS(t)
 	_, port := listen(t)
-	dns.set("down.example", "127.0.0.2") // where no server listens
+	dns.set("down.example", "127.0.0.2") // without a listening server
 	d := &Dialer{Policy: Policy{Allow: prefixes("127.0.0.0/8")}, Resolver: dns.resolver()}
 	for _, address := range []string{"down.example:" + port, "unknown.example:" + port} {
 		for _, dial := range []dialFunc{d.DialTLS, d.DialPlain} {
@@ -205,7 +205,7 @@ func TestDialUnderTransport(t *testing.T) {
 		allow  []string
 		protos []string
 		url    string
-		want   string // the answer, or the reason of the refusal; "" for an error that is none
+		want   string // the answer, or the reason of the refusal; "" for any other error
 	}{
 		{"https", []string{"127.0.0.0/8"}, nil, "https://example.com" + portOf(secure.Listener), "HTTP/1.1"},
 		{"https, the last dot", []string{"127.0.0.0/8"}, nil,
@@ -257,7 +257,7 @@ func get(transport *http.Transport, url string) (string, error) {
 	return string(body), err
 }
 
-// The caller's context ends a handshake that the other end never begins.
+// The caller's context ends a handshake never begun by the other end.
 func TestDialTLSCanceled(t *testing.T) {
 	l, _ := listen(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -13,14 +13,14 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// nameserver is a DNS server on UDP whose answers can be changed. Every answer is for that one query (TTL 0).
+// nameserver is a DNS server on UDP with changeable answers. Every answer is for that one query (TTL 0).
 type nameserver struct {
 	conn net.PacketConn
 	done chan struct{}
 
 	mu      sync.Mutex
 	answers map[string][]netip.Addr // by name, with the last dot
-	asked   map[string]int          // how often for A
+	asked   map[string]int          // the number of questions for A
 }
 
 // startDNS runs a nameserver until the end of the test.
@@ -49,7 +49,7 @@ func (s *nameserver) resolver() *net.Resolver {
 	}}
 }
 
-// set says what name stands for from now on.
+// set sets the addresses of a name from now on.
 func (s *nameserver) set(name string, addrs ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Place is where a server listens that callers must not reach through the gateway, since the server trusts the gateway,
-// or every process on its machine.
+// Place is the place of a server closed to callers of the gateway, since the server trusts the gateway, or every
+// process on its machine.
 type Place struct {
 	Host string // a name or an address; empty for all addresses of this machine
 	Port uint16
@@ -22,11 +22,11 @@ type Place struct {
 	Names []string
 }
 
-// closedReason is why a connection to a Place is refused.
+// closedReason is the reason for refusing a connection to a Place.
 const closedReason = "the address is one of the gateway's own, or of an agent"
 
-// closesURL reports whether a host and a port, as they stand in a URL, are those of a Place that is closed. Nothing is
-// looked up.
+// closesURL reports whether a host and a port, as they stand in a URL, are those of a closed Place. Nothing is looked
+// up.
 func (p *Policy) closesURL(host string, port uint16) bool {
 	return slices.ContainsFunc(p.Closed, func(at Place) bool {
 		if at.Port != port {
@@ -41,7 +41,7 @@ func (p *Policy) closesURL(host string, port uint16) bool {
 	})
 }
 
-// closes reports whether a connection that is about to be made for a host leads to a Place that is closed.
+// closes reports whether a connection about to be made for a host leads to a closed Place.
 func (d *Dialer) closes(ctx context.Context, host string, to netip.AddrPort) (bool, error) {
 	addr := to.Addr().Unmap()
 	if nat64.Contains(addr) {
@@ -68,7 +68,7 @@ func (d *Dialer) closes(ctx context.Context, host string, to netip.AddrPort) (bo
 	return false, nil
 }
 
-// named reports whether a host of a URL is a name of the Place. It is decided where the address says nothing more.
+// named reports whether a host of a URL is a name of the Place. It is decided if the address says nothing more.
 func (at *Place) named(host string) (named, decided bool) {
 	name := normalHost(host)
 	if _, err := netip.ParseAddr(name); err == nil {
@@ -81,7 +81,7 @@ func (at *Place) named(host string) (named, decided bool) {
 	return named, named
 }
 
-// addrsOf returns the addresses of a Place. A name that DNS does not have has no address.
+// addrsOf returns the addresses of a Place. A name unknown to DNS has no address.
 func (d *Dialer) addrsOf(ctx context.Context, host string) ([]netip.Addr, error) {
 	if addr, known := addrOf(host); known {
 		return []netip.Addr{addr}, nil
@@ -101,7 +101,7 @@ func (d *Dialer) addrsOf(ctx context.Context, host string) ([]netip.Addr, error)
 	return all, nil
 }
 
-// addrOf returns the address of a host, and false where that must be looked up.
+// addrOf returns the address of a host, and false if it must be looked up.
 func addrOf(host string) (addr netip.Addr, known bool) {
 	switch host = normalHost(host); {
 	case host == "":
@@ -113,7 +113,7 @@ func addrOf(host string) (addr netip.Addr, known bool) {
 	return addr.Unmap().WithZone(""), err == nil
 }
 
-// normalHost returns a host in the form in which hosts are compared.
+// normalHost returns a host in the form for comparing hosts.
 func normalHost(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
 
 // isLocalhost reports whether a name is of the machine itself (RFC 6761 §6.3).
@@ -121,8 +121,8 @@ func isLocalhost(name string) bool {
 	return name == "localhost" || strings.HasSuffix(name, ".localhost")
 }
 
-// samePlace reports whether two addresses lead to the same machine. A server that listens at one address of this
-// machine mostly listens at all of them.
+// samePlace reports whether two addresses lead to the same machine. A server listening at one address of this machine
+// mostly listens at all of them.
 func samePlace(a, b netip.Addr) bool {
 	a, b = a.Unmap().WithZone(""), b.Unmap().WithZone("")
 	return a == b || isOwn(a) && isOwn(b)

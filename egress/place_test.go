@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestClosedURL: the address of a server that is closed is refused as soon as it is given, in whatever form.
+// TestClosedURL: the address of a closed server is refused as soon as it is given, in any form.
 func TestClosedURL(t *testing.T) {
 	p := &Policy{Allow: prefixes("127.0.0.0/8", "10.0.0.0/8", "::1/128"), Closed: []Place{
 		{Host: "localhost", Port: 2019},
@@ -43,8 +43,8 @@ func TestClosedURL(t *testing.T) {
 	}
 }
 
-// TestClosedDial: a name that leads to a server that is closed is refused when it is dialed, also where that server is
-// given by another name, and where it is one of several at its address.
+// TestClosedDial: a name leading to a closed server is refused when it is dialed, also if the server is given by
+// another name, and if it is one of several at its address.
 func TestClosedDial(t *testing.T) {
 	dns := startDNS(t)
 	l, text := listen(t)

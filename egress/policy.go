@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package egress decides to which addresses the gateway connects at a caller's request, such as the URL of a webhook.
-// The gateway stands where its callers do not: beside private services and cloud metadata.
+// Package egress decides about the gateway's connections to addresses given by callers, such as the URL of a webhook.
+// The gateway stands in another place than its callers: beside private services and cloud metadata.
 //
 // Some servers are closed to callers although their networks are allowed (Place): those of the gateway itself, and its
-// agents, which take what comes from the gateway's machine, or with its credentials, for the gateway's own.
+// agents. These take requests from the gateway's machine, or with its credentials, for the gateway's own.
 //
-// CheckURL refuses early what can never be reached, so that the caller that gives the URL gets an error. The decision
-// is made by Dialer, on the address that is dialed, at every dial, because the addresses of a name can change at any
-// time. So redirects, and names that change their address, gain nothing.
+// CheckURL refuses early a URL never to be reached, so the caller giving the URL gets an error. The decision is made by
+// Dialer, on the address dialed, at every dial, because the addresses of a name can change at any time. So redirects,
+// and names that change their address, gain nothing.
 //
-// An http.Transport that uses Dialer must leave its Proxy nil: behind a proxy only the proxy's address would be seen.
+// An http.Transport with a Dialer must leave its Proxy nil: behind a proxy only the proxy's address would be seen.
 package egress
 
 import (
@@ -19,14 +19,14 @@ import (
 	"strings"
 )
 
-// Policy decides to which addresses the gateway may connect. The zero Policy allows public addresses, by https. It may
-// be used by any number of goroutines at once, and is not changed after its first use.
+// Policy decides about the addresses of the gateway's connections. The zero Policy allows public addresses, by https.
+// It may be used by any number of goroutines at once, and is not changed after its first use.
 type Policy struct {
-	// Allow lists networks that are allowed although they are not public. They are also allowed by plain http, and only
-	// they are. An IPv4 network is written as IPv4. A network of 64:ff9b::/96 allows the translator there; the IPv4
-	// address behind it is then judged by itself.
+	// Allow lists networks allowed although they are not public. They are also allowed by plain http, and only they are.
+	// An IPv4 network is written as IPv4. A network of 64:ff9b::/96 allows the translator there; the IPv4 address behind
+	// it is then judged by itself.
 	Allow []netip.Prefix
-	// Closed lists what is refused whatever Allow has.
+	// Closed lists places refused whatever Allow has.
 	Closed []Place
 }
 
@@ -41,13 +41,13 @@ const (
 	Closed                   // the URL, or its address, is that of a Policy.Closed
 )
 
-// RefusedError says that the policy refuses a connection. Any other error of this package's dial functions means that
-// the address could not be reached, which may change by itself; a refusal does not.
+// RefusedError is a refusal of a connection by the policy. With any other error of this package's dial functions, the
+// address could not be reached. That may change by itself; a refusal does not.
 type RefusedError struct {
 	Kind Kind
-	Host string // as it was given; empty where there is none that can be shown
-	// Addr is the address that was refused; the zero Addr where the URL itself was. Where Host is a name, Addr may be
-	// logged but not shown to a caller: it would reveal the operator's network.
+	Host string // as it was given; empty if there is none to be shown
+	// Addr is the refused address; the zero Addr if the URL itself was refused. If Host is a name, Addr may be logged but
+	// not shown to a caller: it would reveal the operator's network.
 	Addr   netip.Addr
 	Reason string // for the caller; it holds nothing of the URL's path and query
 }
@@ -69,8 +69,8 @@ func invalid(format string, args ...any) *RefusedError {
 	return &RefusedError{Kind: InvalidURL, Reason: fmt.Sprintf(format, args...)}
 }
 
-// judge decides about an address that is to be reached by https, or by plain http: then it must be in Allow. Its errors
-// are of type *RefusedError.
+// judge decides about an address to be reached by https, or by plain http: then it must be in Allow. Its errors are of
+// type *RefusedError.
 func (p *Policy) judge(addr netip.Addr, plain bool) error {
 	refuse := func(kind Kind, format string, args ...any) error {
 		return &RefusedError{Kind: kind, Addr: addr, Reason: fmt.Sprintf(format, args...)}
@@ -85,8 +85,8 @@ func (p *Policy) judge(addr netip.Addr, plain bool) error {
 	allowed := p.allows(bare)
 	switch {
 	case allowed && nat64.Contains(bare):
-		// An operator that allows the translator wants the Internet behind it, and neither 64:ff9b::10.0.0.1 nor plain
-		// http to all of it.
+		// An operator allowing the translator wants the Internet behind it, and neither 64:ff9b::10.0.0.1 nor plain http to
+		// all of it.
 		b := bare.As16()
 		if err := p.judge(netip.AddrFrom4([4]byte(b[12:])), plain); err != nil {
 			behind := err.(*RefusedError)

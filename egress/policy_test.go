@@ -18,7 +18,7 @@ func prefixes(s ...string) []netip.Prefix {
 	return all
 }
 
-// borders has both sides of every border between what is public and what is not.
+// borders has both sides of every border between public addresses and others.
 var borders = []struct {
 	addr    string
 	network string // the smallest special network; "" for public

@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// Server is the name and the port of a server of https, in the form in which they are compared.
+// Server is the name and the port of a server of https, in the form for comparing them.
 type Server string
 
 // ParseServer reads host or host:port. The port is 443 if there is none. An IPv6 address stands in brackets.

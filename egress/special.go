@@ -4,15 +4,15 @@ package egress
 
 import "net/netip"
 
-// network is a block of addresses that are not public, with its name.
+// network is a block of addresses not public, with its name.
 type network struct {
 	prefix netip.Prefix
 	name   string
 }
 
 // special holds the whole of IANA's IPv4 and IPv6 Special-Purpose Address Registries, under their names there. Blocks
-// that the registries call globally reachable are here too: they are anycast services and relays, and have no servers
-// of callers. Networks that the registries leave out follow, each with its source.
+// called globally reachable by the registries are here too: they are anycast services and relays, and have no servers
+// of callers. Networks missing from the registries follow, each with its source.
 var special = []network{
 	// IPv4 Special-Purpose Address Registry (RFC 6890)
 	{netip.MustParsePrefix("0.0.0.0/8"), "This network"},
@@ -42,8 +42,8 @@ var special = []network{
 	{netip.MustParsePrefix("240.0.0.0/4"), "Reserved"},
 	{netip.MustParsePrefix("255.255.255.255/32"), "Limited Broadcast"},
 
-	// IPv6 Special-Purpose Address Registry (RFC 6890). IPv4-mapped addresses, ::ffff:0:0/96, are judged as the
-	// IPv4 addresses that they are.
+	// IPv6 Special-Purpose Address Registry (RFC 6890). IPv4-mapped addresses, ::ffff:0:0/96, are judged as IPv4
+	// addresses.
 	{netip.MustParsePrefix("::/128"), "Unspecified Address"},
 	{netip.MustParsePrefix("::1/128"), "Loopback Address"},
 	{nat64, "IPv4-IPv6 Translat."},
@@ -69,24 +69,24 @@ var special = []network{
 	{netip.MustParsePrefix("fc00::/7"), "Unique-Local"}, // cloud metadata is at fd00:ec2::254
 	{netip.MustParsePrefix("fe80::/10"), "Link-Local Unicast"},
 
-	// Multicast (RFC 5771, RFC 4291 §2.7), and what RFC 4291 has deprecated.
+	// Multicast (RFC 5771, RFC 4291 §2.7), and the blocks deprecated by RFC 4291.
 	{netip.MustParsePrefix("224.0.0.0/4"), "Multicast"},
 	{netip.MustParsePrefix("ff00::/8"), "Multicast"},
 	{netip.MustParsePrefix("::/96"), "Deprecated (IPv4-compatible)"},
 	{netip.MustParsePrefix("fec0::/10"), "Deprecated (Site-Local)"},
 
-	// An ordinary address in the registries, at which every Azure machine reaches its host, and credentials.
+	// An ordinary address in the registries. Every Azure machine reaches its host there, and credentials.
 	{netip.MustParsePrefix("168.63.129.16/32"), "Azure platform"},
 }
 
-// nat64 is the Well-Known Prefix of RFC 6052: the last 32 bits are the IPv4 address that a translator goes to.
+// nat64 is the Well-Known Prefix of RFC 6052: the last 32 bits are the IPv4 address behind a translator.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// unicast is all of IPv6 that is assigned for use on the Internet (RFC 4291 §2.4).
+// unicast is all of IPv6 assigned for use on the Internet (RFC 4291 §2.4).
 var unicast = netip.MustParsePrefix("2000::/3")
 
-// specialNetwork returns the smallest special network that addr is in, and false where addr is public. addr is
-// neither IPv4-mapped nor has it a zone.
+// specialNetwork returns the smallest special network with addr in it, and false if addr is public. addr is neither
+// IPv4-mapped nor has it a zone.
 func specialNetwork(addr netip.Addr) (network, bool) {
 	smallest, found := network{}, false
 	for _, n := range special {

@@ -16,10 +16,10 @@ const (
 	maxLabel = 63
 )
 
-// CheckURL reads a URL and refuses it where it could never be reached, without a lookup. Its errors are of type
+// CheckURL reads a URL and refuses it if it could never be reached, without a lookup. Its errors are of type
 // *RefusedError.
 //
-// Names outside the public DNS pass where Allow is not empty: their addresses are judged at the dial.
+// Names outside the public DNS pass if Allow is not empty: their addresses are judged at the dial.
 func (p *Policy) CheckURL(raw string) (*url.URL, error) {
 	switch {
 	case raw == "":
@@ -110,7 +110,7 @@ func isName(s string) bool {
 	return true
 }
 
-// isNumber reports whether a name whose last label is s could be taken for an IPv4 address: resolvers of C read
+// isNumber reports whether a name with the last label s could be taken for an IPv4 address: resolvers of C read
 // 127.1, 0x7f000001, 017700000001 and 2130706433 as 127.0.0.1. No name of the public DNS ends so.
 func isNumber(s string) bool {
 	digits, hex := "0123456789", false
@@ -120,8 +120,8 @@ func isNumber(s string) bool {
 	return strings.Trim(s, digits) == ""
 }
 
-// privateNames are the domains that stand for the machine itself or the network around it (RFC 6761, RFC 6762,
-// RFC 8375, and .internal, which ICANN keeps for this use).
+// privateNames are the domains of the machine itself or the network around it (RFC 6761, RFC 6762, RFC 8375, and
+// .internal, kept by ICANN for this use).
 var privateNames = []string{"localhost", "local", "internal", "home.arpa"}
 
 func isPublicName(name string) bool {

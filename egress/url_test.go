@@ -38,7 +38,7 @@ func TestCheckURL(t *testing.T) {
 	label := strings.Repeat("a", maxLabel)
 	for _, tt := range []struct {
 		raw           string
-		public, local string // the reasons of the zero Policy, and of one that allows 127.0.0.0/8; "" where it passes
+		public, local string // the reasons of the zero Policy, and of one allowing 127.0.0.0/8; "" if it passes
 	}{
 		{"https://a.example", "", ""},
 		{"https://a.example/hook?token=" + secret, "", ""},
@@ -201,8 +201,8 @@ func TestCheckURLNamesTheHost(t *testing.T) {
 	}
 }
 
-// aton reads an IPv4 address as inet_aton of C does: one to four numbers, each decimal, octal or hexadecimal, of which
-// the last fills the rest.
+// aton reads an IPv4 address as inet_aton of C does: one to four numbers, each decimal, octal or hexadecimal. The last
+// fills the rest.
 func aton(s string) (netip.Addr, bool) {
 	parts := strings.Split(s, ".")
 	if len(parts) > 4 {
