@@ -6,7 +6,7 @@ import "time"
 
 // Call is a command with its parameters read.
 type Call struct {
-	Message Message // its Command says which of the other fields count
+	Message Message // the fields that count depend on its Command
 
 	Terms Terms // start; a continue may have its own Response
 
@@ -14,11 +14,11 @@ type Call struct {
 	MessagesAfter time.Time
 	StatesAfter   time.Time
 
-	AfterSeq uint64 // re-stream: the last event that the caller has; 0 means from the beginning
+	AfterSeq uint64 // re-stream: the caller's last event; 0 means from the beginning
 }
 
-// Terms are what a Leader may ask for when it starts a task (AIP v01.00 §4.3, StartCommandParams). Zero
-// means that the Leader left it to the Partner.
+// Terms are a Leader's possible requests at the start of a task (AIP v01.00 §4.3, StartCommandParams). Zero leaves it
+// to the Partner.
 type Terms struct {
 	// until a start or continue is answered; see NoWait
 	Response           time.Duration `json:"response,omitempty"`

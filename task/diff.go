@@ -2,9 +2,9 @@
 
 package task
 
-// Diff returns the chunks that turn the known products into the present ones. A product whose text only grew
-// gives the piece that was added; Offer lists products that are gone or stand in another order. Extensions
-// that are gone stay, and where only extensions have changed, the piece has no data items.
+// Diff returns the chunks to turn the known products into the present ones. A product with a text only grown gives the
+// added piece; Offer covers products gone or in another order. Lost extensions stay, and if only extensions have
+// changed, the piece has no data items.
 func Diff(known, now []Product) []Chunk {
 	var out []Chunk
 	for i := range now {
@@ -26,8 +26,8 @@ func Diff(known, now []Product) []Chunk {
 }
 
 // Offer returns the ids of the present products, in their order, if Diff alone would leave the task with other products
-// or in another order; nil if not. An agent that lists no products at all may be one that never lists them, so an empty
-// list withdraws nothing.
+// or in another order; nil if not. An agent listing no products at all may never list them, so an empty list withdraws
+// nothing.
 func Offer(known, now []Product) []string {
 	if len(now) == 0 {
 		return nil
@@ -55,7 +55,7 @@ func findProduct(list []Product, id string) *Product {
 	return nil
 }
 
-// Unchanged reports whether Diff has nothing for a product that was old and is p. It does not look at their ids.
+// Unchanged reports whether Diff has nothing for a product, old before and p now. It does not look at their ids.
 func Unchanged(old, p *Product) bool {
 	if old.Name != p.Name || old.Description != p.Description || len(old.DataItems) != len(p.DataItems) ||
 		!sameExtensions(old, p) {
@@ -80,7 +80,7 @@ func sameItem(a, b *DataItem) bool {
 		string(a.Metadata) == string(b.Metadata)
 }
 
-// grown returns what was added to old to make p, if p is old with something added at its end.
+// grown returns the addition to old to make p, if p is old with something added at its end.
 func grown(old, p *Product) (Product, bool) {
 	n := len(old.DataItems)
 	if p.Name != old.Name || p.Description != old.Description ||

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Kind says what went wrong, in the words of no dialect. Every dialect maps kinds to its own numbers at its edge,
+// Kind is the kind of an error, in the words of no dialect. Every dialect maps kinds to its own numbers at its edge,
 // because the same number means different things in different dialects.
 type Kind uint8
 
@@ -17,18 +17,18 @@ const (
 	Internal                 Kind = iota // the gateway's own fault
 	ParseError                           // not JSON
 	InvalidRequest                       // JSON, but no JSON-RPC request
-	MethodNotFound                       // a method that this Partner does not have
+	MethodNotFound                       // a method not known to this Partner
 	InvalidParams                        // a parameter of the wrong type or value, or a missing one
 	TaskNotFound                         // no such task for this Leader
 	TaskNotCancelable                    // the agent refuses to cancel
 	NotificationNotSupported             // webhooks are off
 	UnsupportedOperation                 // known, but not for this agent
 	ContentTypeNotSupported              // the agent does not take this kind of content
-	InvalidAgentResponse                 // the agent answered something that its protocol does not allow
+	InvalidAgentResponse                 // the agent's answer is not allowed by its protocol
 	GroupNotSupported                    // groups are off
-	AuthenticationRequired               // no identity, or none that can be trusted
-	AuthorizationFailed                  // an identity that may not do this
-	AccessTokenInvalid                   // a bearer token that is wrong or expired
+	AuthenticationRequired               // no identity, or none to be trusted
+	AuthorizationFailed                  // an identity not allowed to do this
+	AccessTokenInvalid                   // a wrong or expired bearer token
 	LimitExceeded                        // a limit of the gateway is reached
 	AgentUnavailable                     // the agent cannot be reached
 	AgentTimeout                         // the agent was silent for too long
@@ -37,10 +37,10 @@ const (
 	// ConnectionFailed: the message broker of a group cannot be used. Detail is the reason, Data has host and port.
 	ConnectionFailed
 
-	kinds // how many there are
+	kinds // their number
 )
 
-// Kinds lists every kind, so that a test of a dialect can prove that its table has them all.
+// Kinds lists every kind, for a test of a dialect to prove its table complete.
 func Kinds() []Kind {
 	all := make([]Kind, kinds)
 	for i := range all {
@@ -68,8 +68,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
-// Error is an error with a kind. Detail is a sentence for the caller that made the mistake, and says what to change;
-// Field and Data locate the mistake. None of them ever holds a payload or a secret.
+// Error is an error with a kind. Detail is a sentence for the caller, and names the change to make; Field and Data
+// locate the mistake. None of them ever holds a payload or a secret.
 type Error struct {
 	Kind   Kind
 	Detail string
@@ -78,7 +78,7 @@ type Error struct {
 	Err    error          // the cause, for the log; never shown to a caller
 }
 
-// Errorf returns an Error of a kind whose Detail is formatted.
+// Errorf returns an Error of a kind with a formatted Detail.
 func Errorf(k Kind, format string, args ...any) *Error {
 	return &Error{Kind: k, Detail: fmt.Sprintf(format, args...)}
 }
@@ -95,16 +95,16 @@ func (e *Error) WithData(key string, value any) *Error {
 	return e
 }
 
-// RetryAfter is the member of Data that says after how many seconds the call may be made again, an int64.
+// RetryAfter is the member of Data with the number of seconds, an int64, until the call may be made again.
 const RetryAfter = "retryAfter"
 
-// RetryAfter returns after how many seconds the call may be made again; 0 if the error does not say so.
+// RetryAfter returns the number of seconds until the call may be made again; 0 if the error has none.
 func (e *Error) RetryAfter() int64 {
 	seconds, _ := e.Data[RetryAfter].(int64)
 	return seconds
 }
 
-// bodyLimit is the value of Data's member limit where the body of a request is too large.
+// bodyLimit is the value of Data's member limit if the body of a request is too large.
 const bodyLimit = "bytes"
 
 // BodyTooLarge is the error of a kind for a request whose body has more than max bytes.
@@ -112,7 +112,7 @@ func BodyTooLarge(k Kind, max int64) *Error {
 	return Errorf(k, "the body is larger than %d bytes", max).WithData("limit", bodyLimit).WithData("max", max)
 }
 
-// IsBodyTooLarge reports whether an error says that the body of a request is too large.
+// IsBodyTooLarge reports whether an error is one of BodyTooLarge.
 func IsBodyTooLarge(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Data["limit"] == bodyLimit
@@ -142,13 +142,13 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// StateError is the cause of the error of a command that the task's state does not allow.
+// StateError is the cause of the error of a command not allowed in the task's state.
 type StateError struct{ State State }
 
 // Error implements error.
 func (e *StateError) Error() string { return "the task is " + string(e.State) }
 
-// KindOf returns the kind of the first Error in err's chain, and Internal where there is none.
+// KindOf returns the kind of the first Error in err's chain, and Internal if there is none.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind

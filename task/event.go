@@ -20,12 +20,12 @@ type Event struct {
 	Chunk   *Chunk   // a product, or a piece of one
 	Message *Message // a message of the Partner
 
-	// Offer is the list of the ids of all products that the task offers from this Status on, in order: products that it
-	// does not name are withdrawn. Nil changes nothing, an empty list withdraws all.
+	// Offer is the list of the ids of all products offered by the task from this Status on, in order: others are
+	// withdrawn. Nil changes nothing, an empty list withdraws all.
 	Offer []string
 
-	// Cause is the Leader's message that caused this event. It has no number of its own: eventSeq counts what a Leader
-	// receives.
+	// Cause is the Leader's message behind this event. It has no number of its own: eventSeq counts events received by a
+	// Leader.
 	Cause *Message
 	// Withdrawn is Fold.Withdrawn, in a snapshot.
 	Withdrawn []Product
@@ -50,12 +50,12 @@ const (
 	ChunkEvent   = 'c'
 	MessageEvent = 'm'
 
-	offerEvent     = 'o' // a StatusEvent that has an offer
-	withdrawnEvent = 'w' // a TaskEvent that has withdrawn products, in a Task of their own
+	offerEvent     = 'o' // a StatusEvent with an offer
+	withdrawnEvent = 'w' // a TaskEvent with withdrawn products, in a Task of their own
 )
 
 // SplitEvent splits a stored event into its kind, the JSON of its content, and the JSON of its cause, nil if it has
-// none. It is for a reader that passes events on without decoding them.
+// none. It is for readers passing events on without decoding them.
 func SplitEvent(data []byte) (kind byte, value, cause []byte) {
 	if len(data) == 0 {
 		return 0, nil, nil
@@ -64,8 +64,8 @@ func SplitEvent(data []byte) (kind byte, value, cause []byte) {
 	return kind, value, cause
 }
 
-// StateIn returns the state that a stored event has brought a task into; empty for an event without one. It decodes
-// nothing else of the event.
+// StateIn returns the new state of a task by a stored event; empty for an event without one. It decodes nothing else of
+// the event.
 func StateIn(data []byte) State {
 	if len(data) == 0 {
 		return ""
@@ -104,7 +104,7 @@ func splitEvent(data []byte) (kind byte, value, second, cause []byte) {
 	return kind, value, second, cause
 }
 
-// AppendEvent appends the stored form of ev, which DecodeEvent reads.
+// AppendEvent appends the stored form of ev, for DecodeEvent.
 func AppendEvent(dst []byte, ev *Event) []byte {
 	switch {
 	case ev.Task != nil && ev.Withdrawn != nil:
@@ -134,7 +134,7 @@ func AppendEvent(dst []byte, ev *Event) []byte {
 	return dst
 }
 
-// DecodeEvent reads what AppendEvent wrote. An error means that the log is damaged.
+// DecodeEvent reads an event of AppendEvent. An error means a damaged log.
 func DecodeEvent(data []byte) (Event, error) {
 	var ev Event
 	if len(data) == 0 {

@@ -39,8 +39,8 @@ func (g generator) event(seq uint64) Event {
 	return ev
 }
 
-// TestLogRoundTrip: a Task folded from the stored events is the Task folded from the events themselves, and
-// what a reader took at any time does not change later.
+// TestLogRoundTrip: a Task folded from the stored events is the Task folded from the events themselves, and a reader's
+// copy of any time does not change later.
 func TestLogRoundTrip(t *testing.T) {
 	g := newGenerator(2)
 	for range 60 {
@@ -161,7 +161,7 @@ func TestDiff(t *testing.T) {
 		for i := range now { // Fold keeps the order and takes nothing back: all else can be shown
 			now[i].DataItems = slices.Clone(now[i].DataItems)
 			items := &now[i].DataItems
-			if extra := g.extra(); len(extra) > 0 && g.IntN(2) == 0 { // one that is gone is not shown
+			if extra := g.extra(); len(extra) > 0 && g.IntN(2) == 0 { // a lost one is not shown
 				now[i].Extensions = extra
 			}
 			switch g.IntN(7) {
@@ -202,7 +202,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// TestDiffIsSmall: a text that grows costs what was added.
+// TestDiffIsSmall: a growing text costs its addition only.
 func TestDiffIsSmall(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	known := []Product{{ID: "gone"}, {ID: "p", Name: "n", DataItems: []DataItem{Text(long)}}}

@@ -7,20 +7,20 @@ import (
 	"encoding/json"
 )
 
-// The extensions of an object are what the canon has no field for: a JSON object with a member for each family of
-// dialects, {"a2a":{"extensions":["x"]}}. Only codecs look into it, and each family only at its own member. Those of a
-// data item stand in its Metadata, beside what its sender wrote there.
+// The extensions of an object are the things without a field in the canon: a JSON object with a member for each family
+// of dialects, {"a2a":{"extensions":["x"]}}. Only codecs look into it, and each family only at its own member. Those of
+// a data item stand in its Metadata, beside its sender's own members.
 
-// MaxExtensions is how many bytes the extensions of an object may have. Larger ones are dropped.
+// MaxExtensions is the most bytes of an object's extensions. Larger ones are dropped.
 const MaxExtensions = 64 << 10
 
-// merged returns old with what news says: members that both have are put together where they are objects, down to the
-// members of a family's metadata, and otherwise news counts. Where that is too large, news is all.
+// merged returns old with news put in: members of both are put together if they are objects, down to the members of a
+// family's metadata, and otherwise news counts. If the result is too large, it is news alone.
 func merged(old, news json.RawMessage) json.RawMessage {
 	if len(old) == 0 {
 		return news
 	}
-	const levels = 3 // families, their members, and what is in those
+	const levels = 3 // families, their members, and the contents of those
 	if out := mergedTo(nil, old, news, levels); len(out) <= MaxExtensions {
 		return out
 	}
@@ -64,7 +64,7 @@ func mergedTo(dst, old, news []byte, depth int) []byte {
 	return append(dst, '}')
 }
 
-// unquote returns the string that a key is.
+// unquote returns the string of a key.
 func unquote(key []byte) string {
 	if bytes.IndexByte(key, '\\') < 0 {
 		return string(key[1 : len(key)-1])
@@ -76,8 +76,8 @@ func unquote(key []byte) string {
 	return s
 }
 
-// eachMember calls f with the members of an object that is valid JSON, as they are written, until f returns false.
-// What is no object has none.
+// eachMember calls f with the members of an object in valid JSON, as they are written, until f returns false. Any other
+// value has none.
 func eachMember(object []byte, f func(key, value []byte) bool) {
 	i := skipSpace(object, 0)
 	if i >= len(object) || object[i] != '{' {
@@ -115,7 +115,7 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
-// skipValue returns where the value that begins at i ends; i where there is none.
+// skipValue returns the end of the value at i; i if there is none.
 func skipValue(b []byte, i int) int {
 	depth := 0
 	for at := i; at < len(b); at++ {

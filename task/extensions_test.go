@@ -49,7 +49,7 @@ func TestFoldExtensions(t *testing.T) {
 	}
 }
 
-// TestDiffExtensions: other extensions are a piece without data items, and extensions that are gone are no piece.
+// TestDiffExtensions: other extensions are a piece without data items, and lost extensions are no piece.
 func TestDiffExtensions(t *testing.T) {
 	p := func(extra string, items ...DataItem) []Product {
 		return []Product{{ID: "p", DataItems: items, Extensions: json.RawMessage(extra)}}
@@ -64,7 +64,7 @@ func TestDiffExtensions(t *testing.T) {
 	}
 }
 
-// FuzzMembers holds the reader of objects against encoding/json, and sees to it that it reads anything.
+// FuzzMembers holds the reader of objects against encoding/json, and has it read anything.
 func FuzzMembers(f *testing.F) {
 	for _, s := range []string{`{"a":1,"b":[{"c":"}"}],"\u0063":"\\\""}`, ` { "a" : { } , "b" : null } `, `{}`, `[1]`,
 		``, `{"a"`, `{"a":`, `{"a":1,`, `{,}`, `{"a":"`, `{"a":]}`, `{a:1}`} {
@@ -82,7 +82,7 @@ func FuzzMembers(f *testing.F) {
 		}
 		for key, v := range want {
 			if strings.ContainsRune(key, '\ufffd') {
-				return // what is no UTF-8 is not read alike
+				return // anything but UTF-8 is not read alike
 			}
 			if got[key] != strings.TrimSpace(string(v)) {
 				t.Fatalf("the member %q is %q, want %q", key, got[key], v)

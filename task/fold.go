@@ -4,31 +4,31 @@ package task
 
 import "slices"
 
-// Fold applies events, in order, to the Task that they describe. The zero Fold is a task without events. It is not safe
-// for concurrent use, and after it was copied only the copy is used.
+// Fold applies events, in order, to the Task they describe. The zero Fold is a task without events. It is not safe for
+// concurrent use, and after it was copied only the copy is used.
 type Fold struct {
-	Seq uint64 // number of the last event that was applied
+	Seq uint64 // number of the last event applied
 
-	// Withdrawn has the products that the task offered before the present turn, if a continue has withdrawn them.
+	// Withdrawn has the products of the task before the present turn, if a continue has withdrawn them.
 	Withdrawn []Product
 
-	// MaxSaid is how many bytes of what the agent has said the history keeps, 4 MiB at most; 0 for that.
+	// MaxSaid is the most bytes of the agent's words kept in the history, 4 MiB at most; 0 for 4 MiB.
 	MaxSaid int64
 
-	task  Task // without the pieces that texts and said have and Task adds
+	task  Task // without the pieces in texts and said, added by Task
 	texts Texts
-	late  []*growing // texts that have pieces which task does not have yet
+	late  []*growing // texts with pieces not in task yet
 	said  remarks
 
 	size  int64 // of the products, with all pieces, as ProductsSize counts
 	sized bool  // size is known
 }
 
-// NewFold returns the fold of a task that exists, to which events are applied.
+// NewFold returns the fold of an existing task, to apply events to.
 func NewFold(t Task) Fold { return Fold{task: t} }
 
-// Task returns the task as it is after the events that were applied. It is valid until the next call of Apply, and is
-// not to be changed; its slices stay as they are.
+// Task returns the task as it is after the applied events. It is valid until the next call of Apply, and is not to be
+// changed; its slices stay as they are.
 func (f *Fold) Task() *Task {
 	f.join()
 	f.joinRemarks()
@@ -46,7 +46,7 @@ func (f *Fold) Apply(ev Event) {
 		f.task = *ev.Task
 		f.task.StatusHistory = slices.Clone(ev.Task.StatusHistory)
 		f.task.MessageHistory = slices.Clone(ev.Task.MessageHistory)
-		f.task.Products = append([]Product(nil), ev.Task.Products...) // nil where there are none, stored or not
+		f.task.Products = append([]Product(nil), ev.Task.Products...) // nil if there are none, stored or not
 		f.texts, f.late, f.sized, f.Withdrawn = Texts{}, nil, false, ev.Withdrawn
 		if len(f.task.StatusHistory) == 0 {
 			f.task.StatusHistory = append(make([]Status, 0, 4), f.task.Status) // most tasks have no more
@@ -78,7 +78,7 @@ func (f *Fold) Apply(ev Event) {
 	}
 }
 
-// offer reduces the products to the ones that ids name, in that order.
+// offer reduces the products to the ones of ids, in that order.
 func (f *Fold) offer(ids []string, continued bool) {
 	f.join()
 	f.sized = false
@@ -142,7 +142,7 @@ func (f *Fold) chunk(c *Chunk) {
 	f.texts.Add(p, &c.Product)
 }
 
-// ApplyPieces applies pieces[from:to] as events, the first of which has the number seq.
+// ApplyPieces applies pieces[from:to] as events. seq is the number of the first.
 func (f *Fold) ApplyPieces(pieces *Pieces, from, to int, seq uint64) {
 	var g *growing
 	for i := from; i < to; i++ {
@@ -164,8 +164,8 @@ func (f *Fold) ApplyPieces(pieces *Pieces, from, to int, seq uint64) {
 	f.Seq = seq + uint64(to-from) - 1
 }
 
-// growing returns the text of a product that a plain text of this name can be added to, without anything else being
-// changed; nil where there is none.
+// growing returns the text of a product if a plain text of this name can be added to it without any other change; nil
+// if there is none.
 func (f *Fold) growing(product, name string) *growing {
 	if g := f.texts.growing[product]; g != nil && g.takes(product, name) {
 		return g
@@ -173,7 +173,7 @@ func (f *Fold) growing(product, name string) *growing {
 	return nil
 }
 
-// grown records that a text has got so many bytes more. They are joined with the product when that is read.
+// grown records so many more bytes of a text. They are joined with the product when it is read.
 func (f *Fold) grown(g *growing, more int64) {
 	if !g.late {
 		g.late = true

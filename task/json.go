@@ -14,14 +14,14 @@ import (
 // sent to AIP callers, so it is written often, and by hand. encoding/json reads it by the struct tags of the same
 // types, and a test proves that the two agree.
 
-// Form is a way to write the canon. It appends the members, each behind a comma, that stand for the extensions of an
-// object. The nil Form is that of the log, in which extensions are a member metadata.
+// Form is a way to write the canon. It appends the members for the extensions of an object, each behind a comma. The
+// nil Form is the log's: extensions are a member metadata.
 type Form func(dst []byte, extensions json.RawMessage, of Object) []byte
 
-// Object says whose extensions a Form writes.
+// Object is the kind of object of the extensions in a Form.
 type Object uint8
 
-// The objects that have extensions.
+// The objects with extensions.
 const (
 	TaskObject Object = iota
 	StatusObject
@@ -31,7 +31,7 @@ const (
 	EventObject // of a stream
 )
 
-// AppendTask appends the JSON of t: AIP's Task, with products always present and histories where there are any.
+// AppendTask appends the JSON of t: AIP's Task, with products always present and histories if there are any.
 func AppendTask(dst []byte, t *Task) []byte { return Form(nil).AppendTask(dst, t) }
 
 // AppendTask appends the JSON of t in a form.
@@ -124,7 +124,7 @@ func (f Form) AppendMessage(dst []byte, m *Message) []byte {
 	return append(f.appendExtensions(dst, m.Extensions, MessageObject), '}')
 }
 
-// madeID returns an id for a message of the Partner that has none: it is always the same, and is made of the task, the
+// madeID returns an id for a message of the Partner without one: it is always the same, and is made of the task, the
 // time and the content.
 func (m *Message) madeID() string {
 	content := Form(nil).appendItems(nil, m.DataItems)
@@ -155,7 +155,7 @@ func (f Form) AppendProducts(dst []byte, list []Product) []byte {
 	return append(dst, ']')
 }
 
-// AppendChunk appends the JSON of c: the members that are its own in a ProductChunkEvent (§6.2.4).
+// AppendChunk appends the JSON of c: its own members in a ProductChunkEvent (§6.2.4).
 func AppendChunk(dst []byte, c *Chunk) []byte { return Form(nil).AppendChunk(dst, c) }
 
 // AppendChunk appends the JSON of c in a form.
@@ -212,7 +212,7 @@ func AppendTime(dst []byte, t time.Time) []byte {
 	return append(dst, '"')
 }
 
-// appendStrings appends a list, unless it is empty. key has the bracket that begins it.
+// appendStrings appends a list, unless it is empty. key has its first bracket.
 func appendStrings(dst []byte, key string, list []string) []byte {
 	if len(list) == 0 {
 		return dst

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// generator makes values at random. What it makes is valid UTF-8, since JSON cannot say anything else.
+// generator makes values at random, of valid UTF-8, since JSON cannot say anything else.
 type generator struct{ *rand.Rand }
 
 func newGenerator(seed uint64) generator { return generator{rand.New(rand.NewPCG(seed, 1))} }
@@ -97,7 +97,7 @@ func (g generator) task() Task {
 	return t
 }
 
-// TestAppendTask holds what is written by hand against what encoding/json writes and reads.
+// TestAppendTask holds the handwritten writer against encoding/json, as writer and reader.
 func TestAppendTask(t *testing.T) {
 	g := newGenerator(1)
 	for range 300 {
@@ -120,7 +120,7 @@ func TestAppendTask(t *testing.T) {
 	}
 }
 
-// tree reads JSON without that which only one side writes: the type of a Task or a Message, and what is empty.
+// tree reads JSON without the members of one side only: the type of a Task or a Message, and empty values.
 func tree(t *testing.T, data []byte) any {
 	var v any
 	if err := json.Unmarshal(data, &v); err != nil {
@@ -217,7 +217,7 @@ func TestTermsOr(t *testing.T) {
 	}
 }
 
-// TestAppendStringAnywhere has one character that is not plain at each place of strings of each length.
+// TestAppendStringAnywhere has one odd character at each place of strings of each length.
 func TestAppendStringAnywhere(t *testing.T) {
 	for n := range 40 {
 		for at := range n {

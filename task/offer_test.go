@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOffer: a status may say what the task offers from then on. In its stored form it is a status like any other.
+// TestOffer: a status may name the products of the task from then on. In its stored form it is a status like any other.
 func TestOffer(t *testing.T) {
 	at := time.Date(2025, 9, 1, 12, 0, 0, 0, time.UTC)
 	cause := &Message{ID: "m", SentAt: at, SenderRole: Leader, Command: Continue, DataItems: []DataItem{Text("again")}}
@@ -78,7 +78,7 @@ func TestSnapshotKeepsWhatWasWithdrawn(t *testing.T) {
 	}
 }
 
-// TestOldLogKeepsItsProducts folds a log of the time before offers, whose pieces add to what an earlier turn made.
+// TestOldLogKeepsItsProducts folds a log of the time before offers. Its pieces add to products of an earlier turn.
 func TestOldLogKeepsItsProducts(t *testing.T) {
 	const state = `{"state":"working","stateChangedAt":"2025-09-01T12:00:00+08:00"}`
 	var f Fold

@@ -18,18 +18,18 @@ type Pieces struct {
 
 // piece is one chunk of Pieces.
 type piece struct {
-	end  int   // of its stored event, which begins at the end of the one before
+	end  int   // of its stored event; it begins at the end of the one before
 	size int64 // as ProductsSize counts
 
-	chunk *Chunk // nil where the piece is a plain text: then the other fields are set
+	chunk *Chunk // nil if the piece is a plain text: then the other fields are set
 
 	product, name string
 	append, last  bool
-	from, to      int  // where the JSON of the text is in Pieces.stored, without its quotes
+	from, to      int  // the place of the text's JSON in Pieces.stored, without its quotes
 	escaped       bool // the text has escapes in JSON
 }
 
-// Len returns how many pieces there are.
+// Len returns the number of pieces.
 func (p *Pieces) Len() int {
 	if p == nil {
 		return 0
@@ -40,7 +40,7 @@ func (p *Pieces) Len() int {
 // Stored returns the size of the stored events in bytes.
 func (p *Pieces) Stored() int { return len(p.stored) }
 
-// Cap returns how many bytes of stored events the memory is for that Reset keeps.
+// Cap returns the memory kept by Reset, in bytes of stored events.
 func (p *Pieces) Cap() int { return cap(p.stored) }
 
 // Reset removes all pieces, and keeps the memory for the next ones.
@@ -62,8 +62,8 @@ func (p *Pieces) start(i int) int {
 	return p.list[i-1].end
 }
 
-// AddText adds a piece that is one plain text. text is the JSON of a string, with or without escapes, without its
-// quotes: the caller has checked that it is valid. Nothing of text is kept.
+// AddText adds a piece of one plain text. text is the JSON of a string, with or without escapes, without its quotes:
+// the caller has checked its validity. Nothing of text is kept.
 func (p *Pieces) AddText(product, name string, text []byte, adds, last bool) {
 	one := p.begin(product, name)
 	one.append = adds
@@ -95,7 +95,7 @@ func (c *Chunk) plainText() bool {
 		len(c.Extensions) == 0
 }
 
-// What stands between the values in the stored event of a plain text, which is what AppendEvent writes.
+// The text between the values in the stored event of a plain text, the same as AppendEvent writes.
 const (
 	beforeID     = string(ChunkEvent) + `{"product":{"id":`
 	beforeName   = `,"name":`
@@ -104,7 +104,7 @@ const (
 	beforeLast   = `,"lastChunk":`
 )
 
-// decodeText reads the stored event of a plain text. ok is false where data is another one, or has been damaged.
+// decodeText reads the stored event of a plain text. ok is false if data is another one, or has been damaged.
 func decodeText(data []byte) (c Chunk, ok bool) {
 	r := textReader{rest: data}
 	if !r.skip(beforeID) {
@@ -193,7 +193,7 @@ func (p *Pieces) begin(product, name string) piece {
 	return piece{product: product, name: name, from: len(p.stored)}
 }
 
-// finish appends what follows the text of a stored event.
+// finish appends the rest of a stored event behind its text.
 func (p *Pieces) finish(one piece, last bool) {
 	one.to = len(p.stored)
 	p.stored = strconv.AppendBool(append(p.stored, beforeAppend...), one.append)
@@ -220,8 +220,8 @@ func (p *Pieces) Chunk(i int) Chunk {
 	}
 }
 
-// Fitting returns how many of the pieces can be added to the products of a fold so that ProductsSize does not exceed
-// most, and the size with one piece more if that is not all of them.
+// Fitting returns the number of pieces to be added to the products of a fold without ProductsSize exceeding most, and
+// the size with one piece more if they are not all.
 func (p *Pieces) Fitting(f *Fold, most int64) (n int, size int64) {
 	total := f.ProductsSize()
 	if total+p.size <= most { // no less than it is if a piece replaces a product

@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// asciiJSON writes a string as encoders do that escape all but ASCII.
+// asciiJSON writes a string as some encoders do: all but ASCII escaped.
 func asciiJSON(s string) string {
-	quoted, _ := json.Marshal(s) // which escapes <, > and &, too
+	quoted, _ := json.Marshal(s) // it escapes <, > and &, too
 	var b strings.Builder
 	for _, r := range string(quoted) {
 		switch {
@@ -34,8 +34,8 @@ func asciiJSON(s string) string {
 	return b.String()
 }
 
-// FuzzPieces holds that a text which is added as JSON, however it is escaped, is stored as the chunk of that text is,
-// and that the stored event is read as encoding/json reads it.
+// FuzzPieces: a text added as JSON, with any escapes, is stored as the chunk of the text is, and the stored event is
+// read as encoding/json reads it.
 func FuzzPieces(f *testing.F) {
 	for _, s := range []string{"", "plain", "\"\\/\b\f\n\r\t\x00\x1f\u007f<&>\u2028", "é💡\ufffd", "\\u0041", "\xff"} {
 		f.Add("p1", "name", s, true, false)
@@ -73,7 +73,7 @@ func FuzzPieces(f *testing.F) {
 	})
 }
 
-// FuzzDecodeText holds that what decodeText takes is what encoding/json reads.
+// FuzzDecodeText: decodeText reads an event as encoding/json does, or does not take it.
 func FuzzDecodeText(f *testing.F) {
 	for _, text := range []string{"", "plain", "\"\\\n\r\t\x00\x1f", "é💡"} {
 		c := Chunk{Product: Product{ID: "p1", Name: text, DataItems: []DataItem{Text(text)}}, Append: text != ""}
@@ -96,8 +96,8 @@ func FuzzDecodeText(f *testing.F) {
 	})
 }
 
-// TestFoldOfPieces holds that pieces which are applied together, and joined whenever the task is read, make the
-// task that they make one by one, and that nothing changes which was read before.
+// TestFoldOfPieces: pieces applied together, and joined whenever the task is read, make the same task as one by one.
+// Nothing read before changes.
 func TestFoldOfPieces(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(7, seed))
@@ -160,7 +160,7 @@ func TestFoldOfPieces(t *testing.T) {
 	}
 }
 
-// TestFitting holds that the pieces which fit are those before the first that exceeds the limit.
+// TestFitting: the fitting pieces are those before the first to exceed the limit.
 func TestFitting(t *testing.T) {
 	for seed := range uint64(100) {
 		rnd := rand.New(rand.NewPCG(8, seed))
@@ -195,7 +195,7 @@ func TestFitting(t *testing.T) {
 	}
 }
 
-// BenchmarkDecodeEvent measures how the stored event of a piece of text is read.
+// BenchmarkDecodeEvent measures the reading of a stored event of a piece of text.
 func BenchmarkDecodeEvent(b *testing.B) {
 	c := Chunk{Product: Product{ID: "p1", DataItems: []DataItem{Text("a piece of a text, as long as a model gives it\n")}},
 		Append: true}

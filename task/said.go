@@ -7,26 +7,26 @@ import (
 	"strings"
 )
 
-// What an agent says along with a state becomes a message of the Partner in the history once it says something else, or
-// the task moves on. Where the state says again what is in the history, as the end of a turn does whose answer is all
-// that was said in it, it does not become one.
+// An agent's words along with a state become a message of the Partner in the history once it says something else, or
+// the task moves on. If a state repeats the words in the history, it does not become one: at the end of a turn, say,
+// when the answer is all the words of the turn.
 
 const (
-	// maxRemarks is how many messages of one turn stand apart. The last of them grows by what follows, since an agent
-	// may say its answer in small pieces.
+	// maxRemarks is the number of messages of one turn standing apart. The last of them grows by all later words, since an
+	// agent may say its answer in small pieces.
 	maxRemarks = 64
-	// maxLastItems is how many data items the last of them has at most, in which texts that meet are one. Beyond that the
-	// older ones are forgotten, down to a half: each reader of the history gets a copy of them.
+	// maxLastItems is the most data items of the last of them, with adjacent texts joined to one. Beyond that the older
+	// ones are forgotten, down to a half: each reader of the history gets a copy of them.
 	maxLastItems = 256
-	// maxSaid is how many bytes of what the agent has said are kept, if Fold.MaxSaid is not less.
+	// maxSaid is the most bytes of the agent's words kept, if Fold.MaxSaid is not less.
 	maxSaid = 4 << 20
 )
 
-// remarks are what a Fold knows of the messages of the Partner in the history.
+// remarks is a Fold's knowledge of the messages of the Partner in the history.
 type remarks struct {
-	from  int     // where those of the turn begin in the history, but for what was said before the agent worked
+	from  int     // the place of the turn's first one in the history, but for words said before the agent worked
 	size  int64   // of all of them
-	last  Product // what the last one says, if it grows; else without items
+	last  Product // the content of the last one, if it grows; else without items
 	texts Texts   // of last
 	late  bool    // last has more than the history
 }
@@ -51,8 +51,8 @@ func waited(t *Task, m *Message) bool {
 	return len(rows) > 1 && rows[0].State == Accepted && m.SentAt.Before(rows[1].ChangedAt)
 }
 
-// pass puts what the agent has said along with the present state into the history, since the status next takes its
-// place; cause is the Leader's message that causes it.
+// pass puts the agent's words along with the present state into the history, since the status next takes its place;
+// cause is the Leader's message behind next.
 func (f *Fold) pass(next *Status, cause *Message) {
 	was := &f.task.Status
 	switch {
@@ -67,8 +67,8 @@ func (f *Fold) pass(next *Status, cause *Message) {
 	}
 }
 
-// repeats reports whether a status says all that the present one does: what it says, or, as agents do which say the
-// whole text again whenever it has grown, a text that begins with it.
+// repeats reports whether a status says all the words of the present one: the same, or a text beginning with them. Some
+// agents say the whole text again whenever it has grown.
 func (f *Fold) repeats(next *Status) bool {
 	was := f.task.Status.DataItems
 	if len(was) != 1 || len(next.DataItems) != 1 || !was[0].PlainText() || !next.DataItems[0].PlainText() {
@@ -112,8 +112,7 @@ func (f *Fold) maxSaid() int64 {
 	return maxSaid
 }
 
-// forget removes the oldest messages of the Partner from the history, until those that are left have so many bytes at
-// most.
+// forget removes the oldest messages of the Partner from the history, until the rest have so many bytes at most.
 func (f *Fold) forget(most int64) {
 	f.joinRemarks()
 	r := &f.said
@@ -143,13 +142,13 @@ func (f *Fold) joinRemarks() {
 	f.task.MessageHistory[len(f.task.MessageHistory)-1].DataItems = slices.Clone(r.last.DataItems)
 }
 
-// turn begins the next turn, whose message is the last one of the history.
+// turn begins the next turn. Its message is the last one of the history.
 func (r *remarks) turn(history []Message) {
 	*r = remarks{from: len(history), size: r.size}
 }
 
-// Said returns what the agent has said in the turn so far, with plain texts that meet joined to one, as those of a
-// product are; nothing if it is blank.
+// Said returns the agent's words in the turn so far, with adjacent plain texts joined to one, as in a product; nothing
+// if they are blank.
 func (f *Fold) Said() []DataItem {
 	f.joinRemarks()
 	var whole Product
@@ -179,7 +178,7 @@ func (f *Fold) Said() []DataItem {
 // thought is the metadata of a Thought.
 const thought = `{"thought":true}`
 
-// Thought returns what an agent thinks while it works: it is in the history, and never a part of an answer.
+// Thought returns an agent's thought while it works: it is in the history, and never a part of an answer.
 func Thought(text string) DataItem {
 	it := Text(text)
 	it.Metadata = []byte(thought)

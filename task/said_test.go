@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// says returns the event of a state with which the agent says something.
+// says returns the event of a state with words of the agent.
 func says(s State, texts ...string) Event {
 	st := &Status{State: s}
 	for _, text := range texts {
@@ -21,7 +21,7 @@ func says(s State, texts ...string) Event {
 	return Event{Status: st}
 }
 
-// causedBy returns an event that a Leader's message causes.
+// causedBy returns an event with a Leader's message as its cause.
 func causedBy(ev Event, id string, c Command) Event {
 	ev.Cause = &Message{ID: id, SenderRole: Leader, Command: c}
 	return ev
@@ -32,7 +32,7 @@ func begins() Event {
 	return causedBy(Event{Task: &Task{ID: "t", SessionID: "s", Status: Status{State: Accepted}}}, "start", Start)
 }
 
-// texts returns what data items say.
+// texts returns the texts of data items.
 func texts(items []DataItem) (list []string) {
 	for _, it := range items {
 		list = append(list, it.Text+string(it.Data))
@@ -40,7 +40,7 @@ func texts(items []DataItem) (list []string) {
 	return list
 }
 
-// talk returns the messages of a history: the ids of the Leader's, and what the agent says.
+// talk returns the messages of a history: the ids of the Leader's, and the words of the agent's.
 func talk(t *Task) (list []string) {
 	for _, m := range t.MessageHistory {
 		if m.SenderRole == Leader {
@@ -52,8 +52,8 @@ func talk(t *Task) (list []string) {
 	return list
 }
 
-// TestSaid: what the agent has said is in the history once it says something else, or its turn has settled, but for
-// what it says again.
+// TestSaid: the agent's words are in the history once it says something else, or its turn has settled, but for repeated
+// ones.
 func TestSaid(t *testing.T) {
 	working := says(Working)
 	goesOn := causedBy(working, "go on", Continue)
@@ -131,7 +131,7 @@ func folded(events ...Event) *Fold {
 	return f
 }
 
-// TestSaidIsAMessage: a history shows what the agent says as it was shown before.
+// TestSaidIsAMessage: a history shows the agent's words as they were shown before.
 func TestSaidIsAMessage(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	st := &Status{State: Working, ChangedAt: at, DataItems: []DataItem{Text("hm")}, Extensions: []byte(`{"a":1}`)}
@@ -143,8 +143,8 @@ func TestSaidIsAMessage(t *testing.T) {
 	}
 }
 
-// TestManyRemarks: what an agent says beyond maxRemarks of a turn is one message, whose text grows at the cost of what
-// is added; readers keep what they have read.
+// TestManyRemarks: an agent's words beyond maxRemarks of a turn are one message. Its text grows at the cost of the
+// addition; readers keep their copies.
 func TestManyRemarks(t *testing.T) {
 	f := folded(begins())
 	var whole strings.Builder
@@ -186,7 +186,7 @@ func TestManyRemarks(t *testing.T) {
 	}
 }
 
-// TestRemarksAreBounded: of what an agent says, the last part is kept, and the Leader's messages all are.
+// TestRemarksAreBounded: of an agent's words, the last part is kept, and of the Leader's messages all.
 func TestRemarksAreBounded(t *testing.T) {
 	for _, size := range []int{1, 100, 3000, 20_000} {
 		f := folded(begins())
@@ -213,8 +213,8 @@ func TestRemarksAreBounded(t *testing.T) {
 	}
 }
 
-// TestManyItems: what an agent says in data beyond maxRemarks of a turn is kept as far as it can be read at a steady
-// cost, the newest part of it.
+// TestManyItems: an agent's data beyond maxRemarks of a turn is kept as far as it can be read at a steady cost, the
+// newest part of it.
 func TestManyItems(t *testing.T) {
 	f := folded(begins())
 	say := func(i int) {
@@ -237,7 +237,7 @@ func TestManyItems(t *testing.T) {
 	}
 }
 
-// TestRemarksCostNoCopies: a turn that says much costs no more for each piece than one that says little.
+// TestRemarksCostNoCopies: a turn of many words costs no more for each piece than one of few.
 func TestRemarksCostNoCopies(t *testing.T) {
 	perPiece := func(n int) float64 {
 		return testing.AllocsPerRun(1, func() {

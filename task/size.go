@@ -2,10 +2,10 @@
 
 package task
 
-// entrySize is about how many bytes of memory an entry of a list takes beside its content.
+// entrySize is the approximate memory of an entry of a list beside its content, in bytes.
 const entrySize = 128
 
-// Size returns about how many bytes a task takes in memory, or in any dialect.
+// Size returns the approximate size of a task in memory, or in any dialect, in bytes.
 func (t *Task) Size() int64 {
 	n := entrySize + statusSize(&t.Status) +
 		int64(len(t.ID)+len(t.SenderID)+len(t.GroupID)+len(t.SessionID)+len(t.Extensions))
@@ -22,7 +22,7 @@ func (t *Task) Size() int64 {
 	return n
 }
 
-// Size returns about how many bytes of memory the fold takes.
+// Size returns the approximate size of the fold in memory, in bytes.
 func (f *Fold) Size() int64 {
 	n := f.Task().Size() + (&Task{Products: f.Withdrawn}).Size()
 	for _, texts := range []*Texts{&f.texts, &f.said.texts} {
@@ -33,7 +33,7 @@ func (f *Fold) Size() int64 {
 	return n
 }
 
-// Size returns about how many bytes a message takes in memory, or in any dialect.
+// Size returns the approximate size of a message in memory, or in any dialect, in bytes.
 func (m *Message) Size() int64 {
 	n := entrySize + int64(len(m.ID)+len(m.SenderID)+len(m.TaskID)+len(m.GroupID)+len(m.SessionID)+
 		len(m.Params)+len(m.Extensions))

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestSizeCountsEverything makes each text of a task long in turn, and finds that its size is larger by as much: what
-// is not counted is not bounded.
+// TestSizeCountsEverything makes each text of a task long in turn, and finds its size larger by as much: an uncounted
+// text is not bounded.
 func TestSizeCountsEverything(t *testing.T) {
 	item := func() DataItem {
 		return DataItem{Data: json.RawMessage("{}"), Metadata: json.RawMessage("{}")}

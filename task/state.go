@@ -70,7 +70,7 @@ func (c Command) Valid() bool {
 }
 
 // row is a row of the state table of AIP v01.00 §4.2. A row without a command is a move of the Partner; a row without
-// a next state says that the state is final.
+// a next state marks a final state.
 type row struct {
 	no      int
 	from    State
@@ -101,7 +101,7 @@ var table = [...]row{
 	{19, Rejected, NoCommand, None},
 }
 
-// CanMove reports whether the table has a row that leads from one state to the other.
+// CanMove reports whether the table has a row from one state to the other.
 func CanMove(from, to State) bool {
 	for _, r := range table {
 		if r.from == from && r.to == to && to != None {
@@ -122,9 +122,9 @@ func Applies(c Command, s State) bool {
 	return false
 }
 
-// Path returns the states that lead to a state, which is the last of them, if an agent reports a state that the task
-// cannot enter in one move: an agent that has finished has also worked. It returns nil if there is no legal path, or if
-// the task is in that state. The path is not to be changed.
+// Path returns the states on the way to a state, with it as the last, for an agent's report of a state not to be
+// entered in one move: a finished agent has also worked. It returns nil if there is no legal path, or if the task is in
+// that state. The path is not to be changed.
 func Path(from, to State) []State { return paths[[2]State{from, to}] }
 
 // paths are all paths, by their ends.
@@ -154,8 +154,8 @@ func pathOf(from, to State) []State {
 	return nil
 }
 
-// Settled reports whether a turn that has reached s may be over: nothing follows until the Leader acts, unless the
-// agent resumes by itself.
+// Settled reports whether a turn may be over after reaching s: nothing follows until the Leader acts, unless the agent
+// resumes by itself.
 func (s State) Settled() bool {
 	return s == AwaitingInput || s == AwaitingCompletion || s.Terminal()
 }

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// AppendString appends s as a JSON string. Characters that JSON allows stand as they are; bytes that are not
-// UTF-8 become U+FFFD, because JSON has no way to say them.
+// AppendString appends s as a JSON string. Characters allowed by JSON stand as they are; bytes other than UTF-8 become
+// U+FFFD, because JSON has no way to write them.
 func AppendString(dst []byte, s string) []byte {
 	return append(appendEscaped(append(dst, '"'), s), '"')
 }
@@ -44,7 +44,7 @@ func appendEscaped(dst []byte, s string) []byte {
 	return append(dst, s[start:]...)
 }
 
-// plainLen returns the length of a part with which s begins, a multiple of 8, that is ASCII without anything that
+// plainLen returns the length of a part at the beginning of s, a multiple of 8, of ASCII without anything for
 // mustEscape. It looks at 8 bytes at a time.
 func plainLen(s string) (n int) {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
@@ -64,7 +64,7 @@ func plainLen(s string) (n int) {
 // mustEscape reports whether a character of ASCII must not stand in a JSON string.
 func mustEscape(c byte) bool { return c < 0x20 || c == '"' || c == '\\' }
 
-// appendEscape appends a character that must be escaped.
+// appendEscape appends the escape of a character.
 func appendEscape(dst []byte, c byte) []byte {
 	switch c {
 	case '"', '\\':
@@ -79,7 +79,7 @@ func appendEscape(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
 }
 
-// escapeLen returns the length of the escape with which b begins, if appendEscape has written it, and 0 otherwise.
+// escapeLen returns the length of the escape at the beginning of b, if appendEscape has written it, and 0 otherwise.
 func escapeLen(b []byte) int {
 	if len(b) < 2 {
 		return 0
@@ -97,8 +97,8 @@ func escapeLen(b []byte) int {
 
 var hexDigits = []byte("0123456789abcdef")
 
-// appendCanonical appends the text of a valid JSON string, which is raw without its quotes, as appendEscaped writes it.
-// It returns the size of the text in bytes, and whether it is escaped.
+// appendCanonical appends the text of a valid JSON string as appendEscaped writes it. raw is the string without its
+// quotes. It returns the size of the text in bytes, and whether it is escaped.
 func appendCanonical(dst, raw []byte) (_ []byte, size int64, escaped bool) {
 	for {
 		i := bytes.IndexByte(raw, '\\')
@@ -117,7 +117,7 @@ func appendCanonical(dst, raw []byte) (_ []byte, size int64, escaped bool) {
 	}
 }
 
-// appendUnescaped appends the text of a valid JSON string, which is raw without its quotes.
+// appendUnescaped appends the text of a valid JSON string. raw is the string without its quotes.
 func appendUnescaped(dst, raw []byte) []byte {
 	for {
 		i := bytes.IndexByte(raw, '\\')
@@ -130,7 +130,7 @@ func appendUnescaped(dst, raw []byte) []byte {
 	}
 }
 
-// unescape returns the character of the escape with which raw begins, and the length of the escape.
+// unescape returns the character of the escape at the beginning of raw, and the length of the escape.
 func unescape(raw []byte) (r rune, n int) {
 	switch c := raw[1]; c {
 	case 'b':

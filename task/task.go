@@ -10,40 +10,40 @@ import (
 	"time"
 )
 
-// Task is the unit of work that a Leader commands (AIP v01.00 §4.2). The JSON form of the types in this file is AIP's
-// own: see AppendTask.
+// Task is a Leader's unit of work (AIP v01.00 §4.2). The JSON form of the types in this file is AIP's own: see
+// AppendTask.
 type Task struct {
 	ID       string    `json:"id"`
 	SenderID string    `json:"senderId,omitempty"` // group mode only
 	Status   Status    `json:"status"`
 	Products []Product `json:"products,omitempty"`
-	// MessageHistory has the commands that were carried out, and what the agent has said along with earlier states, in
-	// order. What it says with the present one is in Status.
+	// MessageHistory has the commands carried out, and the agent's words along with earlier states, in order. Its words
+	// with the present one are in Status.
 	MessageHistory []Message `json:"messageHistory,omitempty"`
 	StatusHistory  []Status  `json:"statusHistory,omitempty"` // always a legal path through the table
 	GroupID        string    `json:"groupId,omitempty"`       // group mode only
 	SessionID      string    `json:"sessionId"`
 
-	Extensions json.RawMessage `json:"metadata,omitempty"` // members that the canon does not know; see MaxExtensions
+	Extensions json.RawMessage `json:"metadata,omitempty"` // members unknown to the canon; see MaxExtensions
 
-	// WithoutTask says in the answer to a command that the agent has answered the start by a message, which is the only
-	// product, and has made no task. AIP has no word for it.
+	// WithoutTask reports, in the answer to a command, whether the agent answered the start by a message, the only
+	// product, and made no task. AIP has no word for it.
 	WithoutTask bool `json:"-"`
 }
 
-// Status is the state of a Task, since when, and what the Partner says about it.
+// Status is the state of a Task, the time of its beginning, and the Partner's words about it.
 type Status struct {
 	State     State      `json:"state"`
 	ChangedAt time.Time  `json:"stateChangedAt"`
 	DataItems []DataItem `json:"dataItems,omitempty"`
 
 	Extensions json.RawMessage `json:"metadata,omitempty"` // members that the canon does not know
-	// TaskExtensions are extensions that the agent has reported of its task along with the state. Fold merges them into
-	// the Extensions of the Task. Only the Status of an event has them.
+	// TaskExtensions are the extensions of the agent's task, reported along with the state. Fold merges them into the
+	// Extensions of the Task. Only the Status of an event has them.
 	TaskExtensions json.RawMessage `json:"taskMetadata,omitempty"`
 }
 
-// Role is the side that has sent a message.
+// Role is the side of a message's sender.
 type Role string
 
 // The two roles of AIP v01.00 §3.1.
@@ -52,7 +52,7 @@ const (
 	Partner Role = "partner"
 )
 
-// Message is what a Leader or a Partner says (AIP v01.00 §4.3).
+// Message is a message of a Leader or a Partner (AIP v01.00 §4.3).
 type Message struct {
 	ID         string          `json:"id"`
 	SentAt     time.Time       `json:"sentAt"`
@@ -89,8 +89,8 @@ const (
 	DataKind ItemKind = "data"
 )
 
-// DataItem is the smallest piece of content (AIP v01.00 §4.5). Kind says which of the fields count: Text for
-// a text; Name, MIMEType and one of URI and Bytes for a file; Data for structured data.
+// DataItem is the smallest piece of content (AIP v01.00 §4.5). The fields that count depend on Kind: Text for a text;
+// Name, MIMEType and one of URI and Bytes for a file; Data for structured data.
 type DataItem struct {
 	Kind     ItemKind        `json:"type"`
 	Text     string          `json:"text,omitempty"`
@@ -125,11 +125,11 @@ func sameJSON(a, b []byte) bool {
 	return ok && also && reflect.DeepEqual(x, y)
 }
 
-// Text returns a data item that says s.
+// Text returns a data item of the text s.
 func Text(s string) DataItem { return DataItem{Kind: TextItem, Text: s} }
 
-// ProductsSize counts products as maxProductsBytes does, in bytes: the UTF-8 of texts, the base64 of files as
-// it was sent, the JSON of structured data, and that of extensions, which have to be kept as well.
+// ProductsSize counts products as maxProductsBytes does, in bytes: the UTF-8 of texts, the base64 of files as it was
+// sent, the JSON of structured data, and that of extensions: they have to be kept as well.
 func ProductsSize(products []Product) int64 {
 	var n int64
 	for i := range products {

@@ -4,26 +4,26 @@ package task
 
 import "strings"
 
-// Texts adds pieces to products. It holds the texts that grow, so that a long stream of pieces costs no copy of all
-// that came before. The zero value is ready for use, by one goroutine.
+// Texts adds pieces to products. It holds the growing texts, so a long stream of pieces costs no copy of all earlier
+// ones. The zero value is ready for use, by one goroutine.
 type Texts struct {
 	growing map[string]*growing // by the id of the product
 }
 
-// growing is the last data item of a product, if that is a plain text to which pieces are added.
+// growing is the last data item of a product, if it is a plain text with pieces being added.
 type growing struct {
-	text    strings.Builder // never rewrites what it has given out
+	text    strings.Builder // never rewrites text given out
 	product string
 	name    string // of the product
-	late    bool   // text has pieces that the data item does not have yet
+	late    bool   // text has pieces not in the data item yet
 }
 
-// takes reports whether a plain text that names its product so is a piece of this text, and nothing more.
+// takes reports whether a plain text with these names of its product is a piece of this text, and nothing more.
 func (g *growing) takes(product, name string) bool {
 	return g.product == product && (name == "" || name == g.name)
 }
 
-// Add adds a piece to p: its data items go behind those of p, with plain texts that meet joined to one, and the name,
+// Add adds a piece to p: its data items go behind those of p, with adjacent plain texts joined to one, and the name,
 // the description and the extensions of the piece take the place of p's, unless they are empty. It changes p.DataItems
 // in place. Between two pieces, the last text of p is only changed by Add, or after Forget.
 func (t *Texts) Add(p, piece *Product) {
@@ -52,10 +52,10 @@ func (t *Texts) Add(p, piece *Product) {
 	}
 }
 
-// Forget drops the text of a product that was replaced or withdrawn.
+// Forget drops the text of a replaced or withdrawn product.
 func (t *Texts) Forget(product string) { delete(t.growing, product) }
 
-// grow returns the text of a product with space for so many bytes more. head is what it holds now.
+// grow returns the text of a product with space for so many bytes more. head is its present text.
 func (t *Texts) grow(product, head string, more int) *growing {
 	g := t.growing[product]
 	if g == nil {
@@ -73,7 +73,7 @@ func (t *Texts) grow(product, head string, more int) *growing {
 // add adds a text in the form of JSON, without its quotes.
 func (g *growing) add(text []byte, escaped bool) {
 	if free := g.text.Cap() - g.text.Len(); free < len(text) {
-		g.text.Grow(len(text)) // at least twice of what it was
+		g.text.Grow(len(text)) // at least to twice its size
 	}
 	if !escaped {
 		g.text.Write(text)
@@ -83,5 +83,5 @@ func (g *growing) add(text []byte, escaped bool) {
 	g.text.Write(appendUnescaped(buf[:0], text))
 }
 
-// PlainText reports whether an item is text and nothing else, so that it can be joined with its neighbour.
+// PlainText reports whether an item is text and nothing else, fit to be joined with its neighbour.
 func (it *DataItem) PlainText() bool { return it.Kind == TextItem && len(it.Metadata) == 0 }

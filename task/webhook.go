@@ -4,20 +4,20 @@ package task
 
 import "time"
 
-// Webhook is a URL that is notified of the changes of a task's state: AIP's NotificationConfig (v01.00 §6.3.1).
+// Webhook is a URL to be notified of the changes of a task's state: AIP's NotificationConfig (v01.00 §6.3.1).
 type Webhook struct {
 	ID     string `json:"id"`
 	TaskID string `json:"-"`
 	URL    string `json:"url"`
 
-	// Token is a part of every notification, so that its receiver knows the sender. It is a secret, as Credentials are.
+	// Token is a part of every notification, for its receiver to know the sender by. It is a secret, as Credentials are.
 	Token string `json:"token,omitempty"`
-	// Scheme and Credentials make an Authorization field, where the dialect has one.
+	// Scheme and Credentials make an Authorization field, if the dialect has one.
 	Scheme      string `json:"scheme,omitempty"`
 	Credentials string `json:"credentials,omitempty"`
 
-	// Dialect is the one that it was set in, and in which its notifications are written. Confirm says that they show a
-	// task that its agent has finished as one that waits for input, so that its caller can confirm the result.
+	// Dialect is the dialect of its setting and of its notifications. With Confirm, they show a task finished by its agent
+	// as one waiting for input, for its caller to confirm the result.
 	Dialect string `json:"dialect"`
 	Confirm bool   `json:"confirm,omitempty"`
 
@@ -37,7 +37,7 @@ func (w *Webhook) Wants(s State) bool {
 	return false
 }
 
-// Position says how far a task has come.
+// Position is the progress of a task.
 type Position struct {
 	Seq    uint64 // of its last event; 0 if it has none, or does not exist
 	Exists bool
@@ -60,15 +60,15 @@ type List struct {
 	Products  bool      // with their products
 	Count     bool      // counts the tasks for Page.Total
 
-	// With SelfResuming, only tasks that await input and whose agent may resume by itself; with NotSelfResuming, only the
+	// With SelfResuming, only tasks awaiting input with an agent that may resume by itself; with NotSelfResuming, only the
 	// others.
 	SelfResuming, NotSelfResuming bool
 }
 
-// Page is a part of a caller's tasks, in order: the task that changed last comes first.
+// Page is a part of a caller's tasks, in order: the last task to change comes first.
 type Page struct {
 	Tasks []Task
 	Next  string // the Token of the next page; empty if there is none
 	Size  int    // tasks on a full page
-	Total int    // with List.Count, tasks on all pages; as many as were counted, where there are very many
+	Total int    // with List.Count, tasks on all pages; as many as were counted, if there are very many
 }
