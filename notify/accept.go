@@ -12,8 +12,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Accept sets the webhook of a command, and gives the task those that were set before its Leader was known; unclaimed
-// has them, and is nil if there are none. The rest is as partner.Acceptor has it.
+// Accept sets the webhook of a command, and gives the task the webhooks set before its Leader was known; unclaimed has
+// them, and is nil if there are none. The rest is as partner.Acceptor has it.
 func (e *Engine) Accept(
 	ctx context.Context, unclaimed Unclaimed, log string, at task.Position, c *partner.Request,
 ) (done partner.Accepted, err error) {
@@ -46,9 +46,9 @@ func (e *Engine) Accept(
 	return done, nil
 }
 
-// use sets the webhook of a command that starts or continues a task. A webhook with a URL is created, or replaces the
-// one of its id. A webhook without a URL must exist, and is narrowed to the states that the command names; a repeated
-// start leaves it as it is.
+// use sets the webhook of a start or a continue. A webhook with a URL is created, or replaces the one of its id. A
+// webhook without a URL must exist, and is narrowed to the states named in the command; a repeated start leaves it as
+// it is.
 func (e *Engine) use(
 	ctx context.Context, log string, at task.Position, w task.Webhook,
 ) (undo func(context.Context) error, err error) {
@@ -62,7 +62,7 @@ func (e *Engine) use(
 	return e.Put(ctx, log, w, At{Seq: at.Seq, Ended: at.Ended})
 }
 
-// Narrow narrows a webhook, which must exist, to the states that w names. The rest is as Set has it.
+// Narrow narrows an existing webhook to the states of w. The rest is as Set has it.
 func (e *Engine) Narrow(ctx context.Context, log string, w task.Webhook, at At) (task.Webhook, error) {
 	was, err := e.webhook(ctx, log, w.ID)
 	if err != nil {
@@ -85,8 +85,8 @@ func (e *Engine) webhook(ctx context.Context, log, id string) (task.Webhook, err
 	return hooks[0], nil
 }
 
-// narrowed returns a webhook as a command uses it that names it by its id. It is notified in the dialect of the
-// command: the versions of AIP share the method that has set it.
+// narrowed returns a webhook as used by a command naming it by its id. It is notified in the dialect of the command:
+// the versions of AIP share the method for setting it.
 func narrowed(was task.Webhook, by *task.Webhook) task.Webhook {
 	was.Dialect, was.Confirm, was.States = by.Dialect, by.Confirm, by.States
 	return was

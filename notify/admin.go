@@ -30,7 +30,7 @@ const (
 	Disabled Status = "disabled" // held, because its webhook or its endpoint is disabled
 )
 
-// Delivery is a notification that is not delivered, as an operator sees it.
+// Delivery is an undelivered notification, as an operator sees it.
 type Delivery struct {
 	ID                             string // its webhook-id
 	Partner, Leader, Task, Webhook string
@@ -39,18 +39,18 @@ type Delivery struct {
 	Event                          uint64 // number of the event in the task's log
 	State                          task.State
 	Status                         Status
-	Reason                         string // why it is Disabled
+	Reason                         string // the reason if it is Disabled
 	Attempts                       int
-	Next                           time.Time // of the next attempt; zero where none is planned
+	Next                           time.Time // of the next attempt; zero if none is planned
 	At                             time.Time // when the event happened, or the notification became a dead letter
-	LastStatus                     int       // of HTTP, of the last attempt; 0 where there was no answer
+	LastStatus                     int       // of HTTP, of the last attempt; 0 if there was no answer
 	LastError                      string
 	// Recent are the last failed attempts, at most 10, oldest first. Those before a replay are among them, and do not
 	// count as Attempts.
 	Recent []Attempt
 }
 
-// Filter selects deliveries. A field that is not set selects all.
+// Filter selects deliveries. A field not set selects all.
 type Filter struct {
 	Status                         Status
 	Partner, Leader, Task, Webhook string
@@ -68,7 +68,7 @@ const (
 	maxReplayed = 1000 // dead letters, by one call
 )
 
-// Check refuses a filter that can select nothing.
+// Check refuses a filter if it can select nothing.
 func (f *Filter) Check() error {
 	if f.URL == "" {
 		return nil
@@ -77,7 +77,7 @@ func (f *Filter) Check() error {
 	return err
 }
 
-// matches reports whether an outbox, by its name, may have deliveries that are selected.
+// matches reports whether an outbox, by its name, may have selected deliveries.
 func (f *Filter) matches(outbox string) bool {
 	return f.ofTask(logname.Split(outbox))
 }
@@ -107,7 +107,7 @@ func (f *Filter) wants(d *Delivery) bool {
 		(len(f.IDs) == 0 || slices.Contains(f.IDs, d.ID))
 }
 
-// page is where a page of Deliveries ends: in an outbox, behind a number of its deliveries.
+// page is the end of a page of Deliveries: in an outbox, behind a number of its deliveries.
 type page struct {
 	at   time.Time
 	log  string
@@ -138,9 +138,9 @@ func parsePage(s string) (p page, ok bool) {
 	return page{at: time.Unix(seconds, nanos), log: parts[2], skip: skip}, true
 }
 
-// Deliveries returns notifications that are not delivered, in the order in which their outboxes are due, and the
-// Filter.After of the next page, empty where there is none. It reads the store as it is: between two pages, a delivery
-// that ends may be left out, and one that is attempted may be listed twice.
+// Deliveries returns undelivered notifications, in the order of their outboxes' times, and the Filter.After of the next
+// page, empty if there is none. It reads the store as it is: a delivery ending between two pages may be left out, and
+// one attempted meanwhile may be listed twice.
 func (e Engines) Deliveries(ctx context.Context, f Filter) ([]Delivery, string, error) {
 	from, ok := parsePage(f.After)
 	if !ok {
@@ -186,7 +186,7 @@ func (e Engines) Deliveries(ctx context.Context, f Filter) ([]Delivery, string, 
 	return out, "", nil
 }
 
-// dueOutbox is an outbox that is due at a time.
+// dueOutbox is an outbox due at a time.
 type dueOutbox struct {
 	replay.DueLog
 	engine *Engine
@@ -194,7 +194,7 @@ type dueOutbox struct {
 
 func (d dueOutbox) compare(other dueOutbox) int { return d.Compare(other.DueLog) }
 
-// due yields the outboxes that are due at a time or later.
+// due yields the outboxes due at a time or later.
 func (e *Engine) due(ctx context.Context, from time.Time) iter.Seq2[dueOutbox, error] {
 	return func(yield func(dueOutbox, error) bool) {
 		for w, err := range e.store.Due(ctx, logname.Outbox, from, replay.EndOfTime) {
@@ -263,7 +263,7 @@ func (e *Engine) deliveriesOf(ctx context.Context, name string) (out []Delivery,
 	return out, nil
 }
 
-// held returns why nothing is sent to a webhook; empty where that is not so.
+// held returns the reason if nothing is sent to a webhook; empty otherwise.
 func (e *Engine) held(h *hook, partner, leader string) string {
 	since, disabled := e.queue.Disabled(h.endpoint())
 	switch {
@@ -278,18 +278,18 @@ func (e *Engine) held(h *hook, partner, leader string) string {
 }
 
 // Replay makes selected dead letters due again, at most 1000, under their webhook-ids and with all attempts, and
-// returns how many. Each is then delivered on its own, in the order of the events; pending deliveries are not held up.
-// Dead letters of disabled webhooks stay dead. After and Limit are ignored.
+// returns their number. Each is then delivered on its own, in the order of the events; pending deliveries are not held
+// up. Dead letters of disabled webhooks stay dead. After and Limit are ignored.
 func (e Engines) Replay(ctx context.Context, f Filter) (total int, err error) {
 	return e.eachDead(ctx, f, maxReplayed, false)
 }
 
-// Replayable returns how many dead letters Replay would make due, if it had no bound.
+// Replayable returns the number of dead letters for Replay to make due, if it had no bound.
 func (e Engines) Replayable(ctx context.Context, f Filter) (total int, err error) {
 	return e.eachDead(ctx, f, math.MaxInt, true)
 }
 
-// eachDead counts the dead letters that a filter selects, up to a number, and makes them due unless it only counts.
+// eachDead counts the dead letters selected by a filter, up to a number, and makes them due unless it only counts.
 func (e Engines) eachDead(ctx context.Context, f Filter, most int, count bool) (total int, err error) {
 	for _, of := range e {
 		n, err := of.eachDead(ctx, f, most-total, count)

@@ -18,8 +18,8 @@ import (
 // Change is one change of a task's state.
 type Change = task.Change
 
-// Watches reports whether there are webhooks for a task that is about to be started, so that Notify must be called. log
-// is the name of the task's log.
+// Watches reports whether there are webhooks for a task about to be started, so Notify must be called. log is the name
+// of the task's log.
 func (e *Engine) Watches(ctx context.Context, log string) (bool, error) {
 	if !e.Any() {
 		return false, nil
@@ -38,9 +38,9 @@ func (e *Engine) Watches(ctx context.Context, log string) (bool, error) {
 func (e *Engine) Any() bool { return e.outboxes.any.Load() }
 
 // Notify appends changes of a task's state to its outbox and returns; they are delivered later. The writer of the
-// task's log calls it right after it has appended them there, in the order of their numbers. It is one write that waits
-// for no fsync. If the write fails, or a loss of power takes it, the outbox is reconciled with the task's log later.
-// Where the task has no webhooks, Notify does nothing.
+// task's log calls it right after it has appended them there, in the order of their numbers. It is one write, without
+// waiting for an fsync. If the write fails, or a loss of power takes it, the outbox is reconciled with the task's log
+// later. If the task has no webhooks, Notify does nothing.
 func (e *Engine) Notify(ctx context.Context, log string, changes []Change) {
 	if len(changes) == 0 || !e.Any() {
 		return

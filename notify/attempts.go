@@ -14,15 +14,15 @@ const (
 	maxDeadAttemptsKept = 100 // of the dead letters of one webhook; the newest letters keep theirs
 )
 
-// Attempt is an attempt to deliver a notification that failed, as an operator sees it.
+// Attempt is a failed attempt to deliver a notification, as an operator sees it.
 type Attempt struct {
 	At       time.Time // when it began
 	Duration time.Duration
-	Status   int    // of HTTP; 0 where there was no answer
-	Error    string // why there was no answer; empty where there is a status
+	Status   int    // of HTTP; 0 if there was no answer
+	Error    string // the reason for no answer; empty if there is a status
 }
 
-// attempt is an Attempt in the metadata of an outbox. It is stored by the write that stores the outcome.
+// attempt is an Attempt in the metadata of an outbox. It is stored in the same write as the outcome.
 type attempt struct {
 	At       int64  `json:"t"`           // in milliseconds since 1970
 	Duration int64  `json:"d,omitempty"` // in milliseconds
@@ -57,7 +57,7 @@ func (h *hook) trimAttempts() {
 	}
 }
 
-// attemptsKept is how many attempts of the webhook are kept.
+// attemptsKept is the number of attempts of the webhook kept.
 func (h *hook) attemptsKept() int {
 	n := len(h.Recent)
 	for i := range h.Dead {

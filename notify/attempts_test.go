@@ -20,7 +20,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// counting is a store that counts appends.
+// counting is a store counting appends.
 type counting struct {
 	replay.Store
 	appends atomic.Int64
@@ -128,7 +128,7 @@ func storedMetadata(t *testing.T, w *world, log string) string {
 	return string(head.Metadata)
 }
 
-// A notification that is delivered at the first attempt leaves nothing of it in the store.
+// A notification delivered at the first attempt leaves nothing of the attempt in the store.
 func TestFirstAttemptLeavesNothing(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())

@@ -11,24 +11,24 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// backlog counts the notifications of all outboxes that are neither delivered nor dead, by the time since which they
-// wait. An outbox changes it under its own lock. What an earlier process left in an outbox counts when that outbox has
-// been read, by the reconciler at the latest.
+// backlog counts the notifications of all outboxes neither delivered nor dead, by the beginning of their wait. An
+// outbox changes it under its own lock. The notifications left in an outbox by an earlier process count when the outbox
+// has been read, by the reconciler at the latest.
 type backlog struct {
 	mu    sync.Mutex
-	steps map[int64]int // how many wait since a step of time; no entry is 0
+	steps map[int64]int // the number waiting since a step of time; no entry is 0
 	total int
 
-	// unread has the outboxes whose stored notifications do not count yet, by the hash of the name: it takes about 20
-	// bytes for each that the store had at Open, until it is read.
+	// unread has the outboxes with stored notifications not counted yet, by the hash of the name: it takes about 20 bytes
+	// for each outbox in the store at Open, until it is read.
 	unread map[uint64]struct{}
 	seed   maphash.Seed
 }
 
-// backlogStep is the resolution of the age. It bounds the steps that an endpoint can fill that is down for long.
+// backlogStep is the resolution of the age. It bounds the steps to be filled by an endpoint down for long.
 const backlogStep = 10 * time.Second
 
-// waiting are notifications of an outbox that wait since the same step.
+// waiting are notifications of an outbox waiting since the same step.
 type waiting struct {
 	step  int64
 	count int
@@ -38,14 +38,14 @@ func newBacklog() *backlog {
 	return &backlog{steps: make(map[int64]int), unread: make(map[uint64]struct{}), seed: maphash.MakeSeed()}
 }
 
-// unknown says that it is not known what the store has of an outbox, none of whose notifications count.
+// unknown notes an outbox with unknown contents in the store. None of its notifications count.
 func (l *backlog) unknown(outbox string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.unread[maphash.String(l.seed, outbox)] = struct{}{}
 }
 
-// read says that an outbox was read, and reports whether its notifications do not count yet.
+// read notes the reading of an outbox, and reports whether its notifications do not count yet.
 func (l *backlog) read(outbox string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,7 +58,7 @@ func (l *backlog) read(outbox string) bool {
 	return is
 }
 
-// replace counts what an outbox has now, instead of what it had.
+// replace counts the present notifications of an outbox, instead of the ones before.
 func (l *backlog) replace(had, has []waiting) {
 	if slices.Equal(had, has) {
 		return
@@ -80,7 +80,7 @@ func (l *backlog) add(step int64, count int) {
 	}
 }
 
-// now returns how many notifications wait, and for how long the oldest has waited, less up to backlogStep.
+// now returns the number of waiting notifications, and the time the oldest has waited, less up to backlogStep.
 func (l *backlog) now(now time.Time) (total int, age time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,8 +100,8 @@ func (m *metadata) wanted(h *hook, en *entry) bool {
 	return en.State != task.None && isNew && h.Webhook.Wants(en.State)
 }
 
-// waiting appends to dst the notifications that wait, of the webhooks that are not disabled. Dead letters that are
-// delivered again are not among them.
+// waiting appends to dst the waiting notifications, without those of disabled webhooks. Dead letters being delivered
+// again are not among them.
 func (m *metadata) waiting(dst []waiting) []waiting {
 	for i := range m.Queue {
 		en, count := &m.Queue[i], 0

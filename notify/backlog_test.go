@@ -11,7 +11,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// wantBacklog compares the counts of waiting notifications with what is listed, which reads every outbox.
+// wantBacklog compares the counts of waiting notifications with the list of deliveries: that reads every outbox.
 func (w *world) wantBacklog() {
 	w.t.Helper()
 	pending, age := 0, time.Duration(0)
@@ -59,7 +59,7 @@ func TestNotificationsAreCounted(t *testing.T) {
 		must(t, w.all().Enable(t.Context(), here))
 		want(0, 0)
 
-		// What became dead waits no more.
+		// A dead letter waits no more.
 		w.sink.set(status(500))
 		must(t, a.move(task.AwaitingInput))
 		want(1, 0)

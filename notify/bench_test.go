@@ -74,9 +74,9 @@ func BenchmarkDeliver(b *testing.B) {
 	}
 }
 
-// BenchmarkBody measures what the body of a notification costs: to keep it in the outbox, by one write for each change
-// of state (keep), and to read it there for each attempt (read); or to make it for each attempt from the log of the
-// task, after a number of events (log).
+// BenchmarkBody measures the cost of a notification's body: to keep it in the outbox, by one write for each change of
+// state (keep), and to read it there for each attempt (read); or to make it for each attempt from the log of the task,
+// after a number of events (log).
 func BenchmarkBody(b *testing.B) {
 	store, err := pebble.Open(b.TempDir(), replay.Settings{Sync: replay.SyncNever}, nil)
 	must(b, err)

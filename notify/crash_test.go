@@ -23,12 +23,12 @@ import (
 
 var errDead = errors.New("the process is dead")
 
-// mortal is a store of a process that dies: after some writes, none is carried out any more. Some may be
-// carried out and still be reported as failed.
+// mortal is a store of a dying process: after some writes, none is carried out any more. Some may be carried out and
+// still be reported as failed.
 type mortal struct {
 	replay.Store
 	mu     sync.Mutex
-	writes int // that are left; negative for any number
+	writes int // left; negative for any number
 	lies   func() bool
 	fails  func() bool
 }
@@ -129,8 +129,8 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 	})
 }
 
-// A store that fails now and then, receivers that do as they like, an engine that is opened again and again:
-// every webhook gets all that it wants, in order, and again only under the same id.
+// A store that fails now and then, receivers that do as they like, an engine that is opened again and again: every
+// webhook gets all its notifications, in order, and again only under the same id.
 func TestRandomFailures(t *testing.T) {
 	webhooks, attempts := 0, 0
 	for seed := range uint64(12) {
@@ -146,7 +146,7 @@ func TestRandomFailures(t *testing.T) {
 	}
 }
 
-// source is a source of random numbers that several may use.
+// source is a source of random numbers for several users.
 type source struct {
 	mu   sync.Mutex
 	from rand.Source
@@ -158,7 +158,7 @@ func (s *source) Uint64() uint64 {
 	return s.from.Uint64()
 }
 
-// randomRun returns how many webhooks were set, and how many attempts receivers answered.
+// randomRun returns the number of webhooks set, and of attempts answered by receivers.
 func randomRun(t *testing.T, seed uint64) (webhooks, attempts int) {
 	rnd := rand.New(&source{from: rand.NewPCG(seed, 7)})
 	chance := func(p float64) bool { return rnd.Float64() < p }
@@ -234,7 +234,7 @@ func randomRun(t *testing.T, seed uint64) (webhooks, attempts int) {
 		}
 		m.mu.Unlock()
 		if move != task.None {
-			// What is in the task's log counts; the life-cycle itself is not what is tested here.
+			// The task's log counts; the life-cycle itself is not tested here.
 			silent := l.silent
 			l.silent = true
 			inner := l.w
@@ -278,7 +278,7 @@ func randomRun(t *testing.T, seed uint64) (webhooks, attempts int) {
 	return len(hooks), len(w.sink.all())
 }
 
-// A change that the store failed to write is delivered later, though nothing else happens.
+// A change not written by the store is delivered later, though nothing else happens.
 func TestStoreFailsOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		m := &mortal{Store: memory(), writes: -1}
@@ -307,7 +307,7 @@ func TestStoreFailsOnce(t *testing.T) {
 	})
 }
 
-// The changes that a snapshot stands for are delivered from its history.
+// The changes behind a snapshot are delivered from its history.
 func TestReconcileFromSnapshot(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())

@@ -25,7 +25,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// steps are the times between the attempts of a delivery, each up to a fifth longer or shorter. Where there are more
+// steps are the times between the attempts of a delivery, each up to a fifth longer or shorter. If there are more
 // attempts than steps, the last step is repeated.
 var steps = [...]time.Duration{
 	time.Second, 2 * time.Second, 4 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute,
@@ -35,11 +35,11 @@ var steps = [...]time.Duration{
 // step is the time to wait after a number of attempts.
 func step(attempts int) time.Duration { return steps[min(max(attempts, 1), len(steps))-1] }
 
-// waits is how long a notification waits at a time that must not be sent now, or is in an unknown dialect. With its
-// jitter it is less than the minute within which webhooks of a Leader go on whose certificates count again.
+// waits is the wait of a notification, each time, if it must not be sent now, or is in an unknown dialect. With its
+// jitter it is less than the minute for a Leader's webhooks to go on after its certificates count again.
 const waits = 45 * time.Second
 
-// deliverer makes the attempts that the scheduler asks for: it takes the notification from the outbox, sends it, and
+// deliverer makes the attempts at the scheduler's request: it takes the notification from the outbox, sends it, and
 // stores the outcome.
 type deliverer struct {
 	outboxes *outboxes
@@ -53,7 +53,7 @@ type deliverer struct {
 	delivered, failed, dead atomic.Uint64
 
 	mu      sync.Mutex
-	unknown map[string]bool // dialects that were logged as unknown
+	unknown map[string]bool // dialects logged as unknown
 }
 
 // run makes the next attempt of a webhook.
@@ -120,8 +120,8 @@ func (n *notification) Log() *slog.Logger {
 
 var errWaits = errors.New("notify: the notification waits")
 
-// prepare returns the next notification of a webhook. Where none is due, it reports false, and the delivery is no
-// longer in memory.
+// prepare returns the next notification of a webhook. If none is due, it reports false, and the delivery is no longer
+// in memory.
 func (d *deliverer) prepare(j schedule.Job) (*notification, bool) {
 	b := d.outboxes.lock(j.Outbox)
 	defer b.unlock()
@@ -140,7 +140,7 @@ func (d *deliverer) prepare(j schedule.Job) (*notification, bool) {
 			return h != nil, nil
 		})
 	case err == nil && b.loaded != "" && b.exists:
-		b.offer(time.Now()) // what has changed may be due at another endpoint
+		b.offer(time.Now()) // the changed notification may be due at another endpoint
 	}
 	if err != nil && d.ctx.Err() == nil {
 		b.logger().Error("a notification cannot be read from its outbox; trying again", "error", err)
@@ -149,7 +149,7 @@ func (d *deliverer) prepare(j schedule.Job) (*notification, bool) {
 	return nil, false
 }
 
-// next returns the next notification of a webhook; nil where none is due. The lock of the outbox is held.
+// next returns the next notification of a webhook; nil if none is due. The lock of the outbox is held.
 func (d *deliverer) next(b *outbox, j schedule.Job) (*notification, error) {
 	if err := b.load(d.ctx); err != nil || !b.exists {
 		return nil, err
@@ -232,11 +232,11 @@ func (d *deliverer) finish(n *notification, o *delivery.Outcome) {
 	}
 	var log func()
 	changed := false
-	reopened := d.outboxes.store.Reopened() // before the write, so that no reopening is missed
+	reopened := d.outboxes.store.Reopened() // before the write, so no reopening is missed
 	err := b.update(ctx, false, func(m *metadata, now time.Time) (bool, error) {
 		log = nil
 		h := m.hook(n.job.Webhook)
-		// A webhook that was replaced meanwhile gets the same notification at its new URL.
+		// A webhook replaced meanwhile gets the same notification at its new URL.
 		changed = h != nil && h.Revision == n.revision && m.awaits(h, n.target)
 		if changed {
 			log = d.apply(m, h, n, o, now)
@@ -259,7 +259,7 @@ func (d *deliverer) finish(n *notification, o *delivery.Outcome) {
 	}
 }
 
-// apply changes the metadata by the outcome of an attempt. It returns what is to be logged when that is stored.
+// apply changes the metadata by the outcome of an attempt. It returns the function to log the change when it is stored.
 func (d *deliverer) apply(m *metadata, h *hook, n *notification, o *delivery.Outcome, now time.Time) (log func()) {
 	h.LastStatus, h.LastError = o.Status, o.Error
 	if o.Result == delivery.Delivered {
@@ -293,8 +293,8 @@ func (d *deliverer) apply(m *metadata, h *hook, n *notification, o *delivery.Out
 		}
 	}
 	made := *attempts
-	// Notifications that waited behind a dead letter get one attempt each: a receiver that is down for good would
-	// otherwise take a day for each of them.
+	// Notifications after waiting behind a dead letter get one attempt each: a receiver down for good would otherwise take
+	// a day for each of them.
 	waited := !n.target.dead && n.since.Before(h.LastDead)
 	if o.Result == delivery.Undeliverable || waited || made >= n.maxAttempts {
 		m.die(h, n.target, deadLetter{
@@ -312,14 +312,14 @@ func (d *deliverer) apply(m *metadata, h *hook, n *notification, o *delivery.Out
 	}
 }
 
-// debug logs a line at level debug. It costs nothing where that level is off.
+// debug logs a line at level debug. It costs nothing if the level is off.
 func (d *deliverer) debug(n *notification, line string, args ...any) {
 	if d.config().Log.Enabled(d.ctx, slog.LevelDebug) {
 		n.Log().Debug(line, args...)
 	}
 }
 
-// hostOf returns the part of a URL that may be logged.
+// hostOf returns the part of a URL fit for logs.
 func hostOf(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {

@@ -97,12 +97,12 @@ func TestDelivers(t *testing.T) {
 	})
 }
 
-// The path of an attempt that fails: when it is made again, how often, what becomes of it, and its replay.
+// The path of a failing attempt: the times and the number of its repetitions, its end, and its replay.
 func TestRetriesThenDeadThenReplayed(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
 		defer func() { w.e.Close() }()
-		w.sink.set(status(404)) // which no breaker minds
+		w.sink.set(status(404)) // no breaker minds it
 		l := w.task("a")
 		h := w.hook(l.log, here, At{})
 		must(t, l.move(task.Accepted, task.Working))
@@ -232,7 +232,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A webhook that a 410 has disabled waits, is enabled when it is set again, and continues where it was.
+// A webhook disabled by a 410 waits, is enabled when it is set again, and continues from its place.
 func TestGoneThenSetAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
@@ -294,8 +294,7 @@ func TestTraceOfTheChange(t *testing.T) {
 	})
 }
 
-// An endpoint of which nothing is known is attempted soon, whether the endpoints that hang are as new as it is or have
-// failed before.
+// An unknown endpoint is attempted soon, whether the hanging endpoints are as new as it is or have failed before.
 func TestNewEndpointsDoNotWait(t *testing.T) {
 	for name, head := range map[string]time.Duration{"as new": 0, "failed before": 40 * time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -327,7 +326,7 @@ func TestNewEndpointsDoNotWait(t *testing.T) {
 	}
 }
 
-// A thousand endpoints that hang, or are dead, do not delay the one that works.
+// A thousand hanging or dead endpoints do not delay the working one.
 func TestDeadEndpointsDelayNoOther(t *testing.T) {
 	for name, hang := range map[string]bool{"hang": true, "refuse": false} {
 		t.Run(name, func(t *testing.T) {

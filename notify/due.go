@@ -8,13 +8,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// target is a delivery that is due.
+// target is a due delivery.
 type target struct {
 	record uint64
-	dead   bool // a dead letter that is delivered again
+	dead   bool // a dead letter to be delivered again
 }
 
-// due returns the delivery of a webhook to attempt now, that of the earliest event.
+// due returns the delivery of a webhook to attempt now, for the earliest event.
 func (m *metadata) due(h *hook, now time.Time) (target, bool) {
 	if h.Disabled != "" {
 		return target{}, false
@@ -40,7 +40,7 @@ func (h *hook) dead(record uint64) int {
 	return -1
 }
 
-// die makes the head, or a dead letter that was delivered again, a dead letter.
+// die makes the head, or a dead letter delivered again, a dead letter.
 func (m *metadata) die(h *hook, t target, l deadLetter) {
 	l.Record = t.record
 	if t.dead {
@@ -54,7 +54,7 @@ func (m *metadata) die(h *hook, t target, l deadLetter) {
 	h.reset()
 }
 
-// postpone moves what is due of a webhook to another time.
+// postpone moves the due deliveries of a webhook to another time.
 func (m *metadata) postpone(h *hook, now, to time.Time) {
 	for i := range h.Dead {
 		if l := &h.Dead[i]; !l.Next.IsZero() && !l.Next.After(now) {
@@ -96,7 +96,7 @@ func (m *metadata) dueAt() (at time.Time, ends bool) {
 	if !at.IsZero() {
 		return at, false
 	}
-	var drop, latest time.Time // when the first and the last of what is kept for some time is dropped
+	var drop, latest time.Time // when the first and the last of the things kept for some time are dropped
 	for i := range m.Hooks {
 		h := &m.Hooks[i]
 		if h.Disabled != "" && m.pending(h) {

@@ -25,9 +25,9 @@ type Endpoint struct {
 	URL      string
 	State    string
 	InFlight int
-	Queued   int       // deliveries that wait, in memory or in the store
+	Queued   int       // waiting deliveries, in memory or in the store
 	Failures int       // in a row
-	Until    time.Time // when one that is paused is attempted again
+	Until    time.Time // when a paused one is attempted again
 	Since    time.Time // when a disabled one was disabled
 
 	URLs []EndpointURL // by Path
@@ -41,15 +41,15 @@ const (
 	// or Disabled
 )
 
-// EndpointURL is one of the URLs of an endpoint; or several whose paths look alike.
+// EndpointURL is one of the URLs of an endpoint; or several with paths looking alike.
 type EndpointURL struct {
 	Path         string // see Delivery.Path
 	Queued, Dead int    // deliveries
 	Rate         Rate   // of the last attempts; the zero Rate if there was none lately
 }
 
-// Endpoints returns the endpoints for which deliveries wait or are dead, to which something was sent lately, or which
-// are disabled, by URL. It reads every outbox.
+// Endpoints returns the endpoints with waiting or dead deliveries, the recently used ones, and the disabled ones, by
+// URL. It reads every outbox.
 func (e Engines) Endpoints(ctx context.Context) ([]Endpoint, error) {
 	all, urls := make(map[string]*Endpoint), make(map[urlName]*EndpointURL)
 	get := func(name string) *Endpoint {
@@ -107,7 +107,7 @@ func (e Engines) Endpoints(ctx context.Context) ([]Endpoint, error) {
 	return out, nil
 }
 
-// merge adds what is known of an endpoint by the webhooks of one Leader. The worst state of all Leaders is shown.
+// merge adds the state of an endpoint for the webhooks of one Leader. The worst state of all Leaders is shown.
 func (o *Endpoint) merge(s schedule.State) {
 	o.InFlight += s.InFlight
 	o.Failures = max(o.Failures, s.Failures)
@@ -121,7 +121,7 @@ func (o *Endpoint) merge(s schedule.State) {
 	}
 }
 
-// endpointOf returns the endpoint of a URL that was checked when it was set.
+// endpointOf returns the endpoint of a URL checked when it was set.
 func endpointOf(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -138,7 +138,7 @@ func endpointOf(raw string) string {
 	return strings.ToLower(u.Scheme) + "://" + net.JoinHostPort(host, port)
 }
 
-// ParseEndpoint reads an endpoint as an operator writes it: a URL, of which scheme, host and port are used.
+// ParseEndpoint reads an endpoint as an operator writes it: a URL. Only scheme, host and port are used.
 func ParseEndpoint(s string) (string, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || len(s) > maxURL {
@@ -148,13 +148,13 @@ func ParseEndpoint(s string) (string, error) {
 	return endpointOf(s), nil
 }
 
-// disabledMetadata is the Metadata of the log of an endpoint that was disabled at least once. The log has no records.
+// disabledMetadata is the Metadata of the log of an endpoint disabled at least once. The log has no records.
 type disabledMetadata struct {
 	Disabled bool      `json:"disabled"`
 	At       time.Time `json:"at"`
 }
 
-// loadDisabled gives the endpoints that are disabled to the scheduler.
+// loadDisabled gives the disabled endpoints to the scheduler.
 func (e *Engine) loadDisabled(ctx context.Context) error {
 	for entry, err := range e.store.List(ctx, string(logname.Endpoint), "") {
 		if err != nil {
@@ -171,18 +171,18 @@ func (e *Engine) loadDisabled(ctx context.Context) error {
 	return nil
 }
 
-// Disable stops all deliveries to an endpoint, given as a URL of which scheme, host and port are used, until Enable.
-// Deliveries wait, and use up no attempt. Attempts in flight end as usual.
+// Disable stops all deliveries to an endpoint, the scheme, host and port of a URL, until Enable. Deliveries wait, and
+// use up no attempt. Attempts in flight end as usual.
 func (e Engines) Disable(ctx context.Context, endpoint string) error {
 	return e.each(ctx, endpoint, (*Engine).disable)
 }
 
-// Enable undoes Disable. Deliveries that waited are due at once.
+// Enable undoes Disable. Waiting deliveries are due at once.
 func (e Engines) Enable(ctx context.Context, endpoint string) error {
 	return e.each(ctx, endpoint, (*Engine).enable)
 }
 
-// each calls f for each engine with an endpoint, of which an operator gives the URL.
+// each calls f for each engine with an endpoint, given by an operator as a URL.
 func (e Engines) each(ctx context.Context, endpoint string, f func(*Engine, context.Context, string) error) error {
 	name, err := ParseEndpoint(endpoint)
 	if err != nil {

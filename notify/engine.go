@@ -25,34 +25,34 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// Config is what may change while an Engine is open. With the zero Config nothing is delivered, because no dialect is
-// known.
+// Config is the configuration of an Engine, to be changed while it is open. With the zero Config nothing is delivered,
+// because no dialect is known.
 type Config struct {
-	Attempts    int           // of a notification before it is a dead letter; default 10, which takes about a day
+	Attempts    int           // of a notification before it is a dead letter; default 10, taking about a day
 	Timeout     time.Duration // of one attempt, from the lookup of the host to the end of the answer; default 15s
-	Concurrency int           // attempts at the same time, without attempts that take more than a second; default 64
+	Concurrency int           // attempts at the same time, without attempts of more than a second; default 64
 
 	// KeepBodies has the bodies of the last attempts kept in memory, of requests and of answers, at most 4 KiB of each
 	// and 16 MiB together. Default: no body is kept.
 	KeepBodies bool
 
-	Egress   *egress.Policy // which addresses may be reached; default: public ones, by https
+	Egress   *egress.Policy // the addresses allowed; default: public ones, by https
 	Keys     sign.Keys      // sign notifications; default: they are not signed
 	Resolver *net.Resolver  // default: net.DefaultResolver
 	TLS      *tls.Config    // default: the system's roots
-	// Certificates are what the receivers of CertificateFor are shown that ask for a client certificate, by Partner.
+	// Certificates are shown to the receivers of CertificateFor on their request for a client certificate, by Partner.
 	// Others are shown none.
 	Certificates   map[string]ClientCertificate
 	CertificateFor []egress.Server
 
-	// Dialects returns the dialect in which a webhook of a Partner's task is notified, by its Dialect and Confirm; nil
-	// where there is no such dialect. The notifications of such a webhook wait.
+	// Dialects returns the dialect of the notifications of a webhook of a Partner's task, by its Dialect and Confirm; nil
+	// if there is no such dialect. The notifications of such a webhook wait.
 	Dialects func(w *task.Webhook, partner string) translate.Notifier
 	// Stopped reports whether nothing is sent for a Leader of a Partner now. Its notifications wait. nil: all are sent.
 	Stopped func(partner, leader string) bool
 
 	TracerProvider trace.TracerProvider // traces attempts; default: they are not traced
-	Log            *slog.Logger         // default: the one that NewProcess was given
+	Log            *slog.Logger         // default: the one given to NewProcess
 }
 
 // ClientCertificate returns the certificate for one connection.
@@ -65,12 +65,12 @@ const (
 	DefaultConcurrency = 64
 )
 
-// Engine keeps the webhooks of all tasks of one store, which is that of a shard, and notifies them. It outlives any
-// configuration, as partner.Engine does. Its methods may be called by any number of goroutines at once.
+// Engine keeps the webhooks of all tasks of one store, a shard's, and notifies them. It outlives any configuration, as
+// partner.Engine does. Its methods may be called by any number of goroutines at once.
 //
 // A change goes one way: Notify appends it to the outbox, the outbox offers it to the scheduler, the scheduler has the
 // deliverer make an attempt, and the deliverer stores the outcome in the outbox. The scanner and the reconciler bring
-// into that path what a crash, a failure or a full memory has left out of it.
+// into this path the changes left out of it by a crash, a failure or a full memory.
 type Engine struct {
 	process *Process
 	store   replay.Store
@@ -87,12 +87,12 @@ type Engine struct {
 	reconciler *reconciler
 	scanner    *scanner
 
-	mu       sync.Mutex // guards what follows, and additions to work
+	mu       sync.Mutex // guards the fields below, and additions to work
 	closed   bool
 	scanning bool
 }
 
-// open makes an engine over a store. It sends over trip, or over connections of its own where trip is nil.
+// open makes an engine over a store. It sends over trip, or over connections of its own if trip is nil.
 func open(ctx context.Context, store replay.Store, p *Process, trip http.RoundTripper) (*Engine, error) {
 	e := &Engine{process: p, store: store}
 	e.ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -125,7 +125,7 @@ func open(ctx context.Context, store replay.Store, p *Process, trip http.RoundTr
 }
 
 // Configure puts a configuration in force for all attempts that begin from now on. Attempts in flight end with the
-// configuration that they began with.
+// configuration of their beginning.
 func (e *Engine) Configure(c Config) {
 	if c.Attempts <= 0 {
 		c.Attempts = DefaultAttempts
@@ -171,8 +171,8 @@ func (e *Engine) Configure(c Config) {
 	e.scanner.due.ScanBy(time.Now())
 }
 
-// Close stops all work and waits for it. Attempts in flight are canceled, and made again by the next engine that opens
-// the store, under the same webhook-id. Changes that Notify gets meanwhile are stored.
+// Close stops all work and waits for it. Attempts in flight are canceled, and made again by the next engine opening the
+// store, under the same webhook-id. Changes given to Notify meanwhile are stored.
 func (e *Engine) Close() {
 	e.mu.Lock()
 	e.closed = true
@@ -198,8 +198,7 @@ func (e *Engine) stopped(partner, leader string) bool {
 	return c != nil && c.Stopped(partner, leader)
 }
 
-// background returns the logger for an error of work in the background. A store that is unavailable logs that itself,
-// once.
+// background returns the logger for an error of work in the background. An unavailable store logs this itself, once.
 func background(log *slog.Logger, err error) *slog.Logger {
 	if errors.Is(err, replay.ErrUnavailable) {
 		return slog.New(slog.DiscardHandler)
@@ -207,21 +206,21 @@ func background(log *slog.Logger, err error) *slog.Logger {
 	return log
 }
 
-// Counts says what an engine has done since Open, and what it does next.
+// Counts are the counts of an engine's work since Open, and of its next work.
 type Counts struct {
 	Delivered, Failed uint64 // attempts
-	Dead              uint64 // notifications that became dead letters, or were dropped from a full outbox
+	Dead              uint64 // notifications turned into dead letters, or dropped from a full outbox
 	InFlight          int    // attempts
-	// Pending are the stored notifications that are neither delivered nor dead, without those of disabled webhooks, and
-	// Oldest is for how long the oldest of them has waited, less up to 10 s. What an earlier process left counts when
-	// its outbox has been read, soon after Open.
+	// Pending are the stored notifications neither delivered nor dead, without those of disabled webhooks, and Oldest is
+	// the time the oldest of them has waited, less up to 10 s. The notifications left by an earlier process count when
+	// their outbox has been read, soon after Open.
 	Pending int
 	Oldest  time.Duration
-	Ready   int // deliveries that wait in memory for their turn
+	Ready   int // deliveries waiting in memory for their turn
 	Open    int // breakers of endpoints; an endpoint has one for each Leader
 }
 
-// Engines are those of the shards that a process owns.
+// Engines are the engines of a process's own shards.
 type Engines []*Engine
 
 // Counts returns the counts of now.
@@ -241,7 +240,7 @@ func (e Engines) Counts() (all Counts) {
 	return all
 }
 
-// counts returns what the engine alone knows.
+// counts returns the counts of this engine alone.
 func (e *Engine) counts() Counts {
 	d := e.deliverer
 	pending, oldest := e.outboxes.backlog.now(time.Now())

@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// lapsing is a store on whose logs its owner may not act until a time.
+// lapsing is a store with an owner not free to act on its logs until a time.
 type lapsing struct {
 	replay.Store
 	until time.Time
@@ -29,7 +29,7 @@ func (s *lapsing) Held() error {
 }
 
 // TestHeld: no webhook is notified while another process may have taken the shard over; afterwards all is, in order. An
-// engine that is closed meanwhile notifies of nothing.
+// engine closed meanwhile notifies of nothing.
 func TestHeld(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := &lapsing{memory(), time.Now().Add(time.Hour)}

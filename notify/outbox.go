@@ -21,9 +21,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// outbox is an outbox in use. There is one value for each log, so that its lock makes the engine the only writer of the
-// log. The lock is never held while a receiver is waited for. All methods but worthKeeping are called with the lock
-// held.
+// outbox is an outbox in use. There is one value for each log, so its lock makes the engine the only writer of the log.
+// The lock is never held while a receiver is waited for. All methods but worthKeeping are called with the lock held.
 type outbox struct {
 	of                    *outboxes
 	name                  string
@@ -31,14 +30,14 @@ type outbox struct {
 	partner, leader, task string
 
 	mu       sync.Mutex
-	loaded   string // the epoch in which metadata was read; empty while it must be read again
+	loaded   string // the epoch of the last read of metadata; empty while it must be read again
 	exists   bool   // and has not ended
 	ended    bool   // cannot be written any more
 	revision uint64 // of the log; 0 while there is none
 	last     uint64 // number of the log's last record
 	metadata metadata
 
-	counted        bool      // waiting is what the outbox adds to the backlog
+	counted        bool      // waiting is the outbox's part of the backlog
 	waiting, spare []waiting // spare is only memory
 }
 
@@ -64,12 +63,12 @@ func (b *outbox) worthKeeping() bool {
 	return b.loaded != "" && b.exists && entries <= cachedEntries && size <= cachedBytes
 }
 
-// logger returns a logger whose lines name the task, its Leader and its agent.
+// logger returns a logger with the names of the task, its Leader and its agent in its lines.
 func (b *outbox) logger() *slog.Logger {
 	return b.of.log().With("task", b.task, "leader", b.leader, "partner", b.partner)
 }
 
-// quotaKey is the Leader in whose turn the deliveries are made.
+// quotaKey is the Leader counted for the deliveries.
 func (b *outbox) quotaKey() string { return quota.Key(b.leader) }
 
 func unreadable(err error) error { return partner.StoreError(err, "the store cannot be read") }
@@ -129,8 +128,8 @@ func decodeMetadata(data []byte) (metadata, error) {
 	return m, err
 }
 
-// update changes the metadata and writes it. change is called again if another write came first. It must not keep what
-// it is given. Nothing is written where change returns an error, or reports that nothing has changed.
+// update changes the metadata and writes it. change is called again if another write came first. It must not keep its
+// argument. Nothing is written if change returns an error, or reports no change.
 func (b *outbox) update(ctx context.Context, durable bool, change func(*metadata, time.Time) (bool, error)) error {
 	return replay.RetryConflict(func() error {
 		if err := b.load(ctx); err != nil {
@@ -149,8 +148,8 @@ func (b *outbox) update(ctx context.Context, durable bool, change func(*metadata
 	})
 }
 
-// write stores the metadata, and the records that were added to its queue, as one write, and offers what is due to the
-// scheduler. A loss of power can take a write that is not durable: the outbox is then reconciled with the task's log.
+// write stores the metadata, and the records added to its queue, as one write, and offers the due deliveries to the
+// scheduler. A loss of power can take a write if it is not durable: the outbox is then reconciled with the task's log.
 // After an error the outbox is read again before its next use.
 func (b *outbox) write(ctx context.Context, now time.Time, records [][]byte, durable bool) error {
 	const what = "the outbox of the task cannot be stored"
@@ -195,7 +194,7 @@ func (b *outbox) write(ctx context.Context, now time.Time, records [][]byte, dur
 	return nil
 }
 
-// tidy tidies the metadata, and adds the records of webhooks that have none, or whose records are to be written again.
+// tidy tidies the metadata, and adds the missing records of webhooks, and those to be written again.
 func (b *outbox) tidy(now time.Time, records [][]byte) (_ [][]byte, lost int, _ error) {
 	m := &b.metadata
 	store := func(before uint64) error {
@@ -225,7 +224,7 @@ func (b *outbox) tidy(now time.Time, records [][]byte) (_ [][]byte, lost int, _ 
 	return records, lost, nil
 }
 
-// offer offers what is due to the scheduler, which asks for a scan when something is due later.
+// offer offers the due deliveries to the scheduler. The scheduler asks for a scan when something is due later.
 func (b *outbox) offer(now time.Time) {
 	m := &b.metadata
 	at, _ := m.dueAt()

@@ -18,7 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// weighed is a store that counts the appends and bytes that it is given.
+// weighed is a store counting its appends and their bytes.
 type weighed struct {
 	replay.Store
 	appends, bytes atomic.Int64
@@ -34,8 +34,8 @@ func (w *weighed) Append(ctx context.Context, a replay.Append) error {
 	return w.Store.Append(ctx, a)
 }
 
-// TestWritesOfAStart counts what a start that is answered at once writes for its webhook: the webhook, the changes, and
-// the outcome of each delivery.
+// TestWritesOfAStart counts the writes of a start, answered at once, for its webhook: the webhook, the changes, and the
+// outcome of each delivery.
 func TestWritesOfAStart(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := &weighed{Store: memory()}
@@ -61,7 +61,7 @@ func TestWritesOfAStart(t *testing.T) {
 }
 
 // The URL and the secrets of a webhook are written when it is set, and not whenever a notification is delivered; and
-// yet the outbox of a task that runs for long stays small.
+// yet the outbox of a long task stays small.
 func TestWebhooksAreWrittenOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := &weighed{Store: memory()}
@@ -102,7 +102,7 @@ func TestWebhooksAreWrittenOnce(t *testing.T) {
 	})
 }
 
-// readCounter is a store that counts how often the metadata of a log is read.
+// readCounter is a store counting the reads of a log's metadata.
 type readCounter struct {
 	replay.Store
 	heads atomic.Int64

@@ -21,8 +21,8 @@ import (
 const (
 	maxOutboxes = 100_000 // of one Leader at one Partner
 
-	// About so many outboxes that are not in use stay in memory, if they are small: the next event or outcome often comes
-	// soon. Together they take some 15 MB at most.
+	// About so many outboxes not in use stay in memory, if they are small: the next event or outcome often comes soon.
+	// Together they take some 15 MB at most.
 	cachedOutboxes = 4096
 	cachedEntries  = 16      // records, dead letters and attempts
 	cachedBytes    = 1 << 10 // of the records of webhooks
@@ -38,14 +38,14 @@ type outboxes struct {
 
 	boxes  *keylock.Map[outbox] // by name
 	owners quota.Counter        // of outboxes, by logname.Owner
-	any    atomic.Bool          // there has been one, so that tasks without webhooks cost nothing
+	any    atomic.Bool          // there has been one; before, tasks without webhooks cost nothing
 
 	// epoch changes when changes of a task may not have been appended to its outbox: at Open, and when the store
 	// failed. An outbox with another epoch is reconciled with its task's log before anything is appended to it.
 	epoch atomic.Pointer[epoch]
 }
 
-// openOutboxes counts the outboxes of a store, all of which are due at some time until they end.
+// openOutboxes counts the outboxes of a store. All of them are due at some time until they end.
 func openOutboxes(
 	ctx context.Context, store replay.Store, q *schedule.Queue, log func() *slog.Logger,
 ) (*outboxes, error) {
@@ -71,7 +71,7 @@ type epoch struct {
 }
 
 func (o *outboxes) newEpoch() {
-	reopened := o.store.Reopened() // before the epoch begins, so that no reopening is missed
+	reopened := o.store.Reopened() // before the epoch begins, so no reopening is missed
 	o.epoch.Store(&epoch{rand.Text()[:12], reopened})
 }
 
@@ -86,14 +86,14 @@ func (o *outboxes) present() string {
 	return o.epoch.Load().name
 }
 
-// lock returns an outbox, whose lock is held until unlock.
+// lock returns an outbox. Its lock is held until unlock.
 func (o *outboxes) lock(name string) *outbox {
 	b := o.boxes.Acquire(name).Value
 	b.mu.Lock()
 	return b
 }
 
-// all yields the names of all outboxes that are due at any time.
+// all yields the names of all outboxes due at any time.
 func (o *outboxes) all(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for due, err := range o.store.Due(ctx, logname.Outbox, replay.StartOfTime, replay.EndOfTime) {
@@ -104,16 +104,16 @@ func (o *outboxes) all(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
-// update changes the metadata of the outbox of a task's log, as outbox.update does. Where there is no outbox, change
-// gets empty metadata, which it cannot change.
+// update changes the metadata of the outbox of a task's log, as outbox.update does. If there is no outbox, change gets
+// empty metadata, and cannot change it.
 func (o *outboxes) update(ctx context.Context, log string, change func(*metadata, time.Time) (bool, error)) error {
 	b := o.lock(logname.OutboxOf(log))
 	defer b.unlock()
 	return b.update(ctx, true, change)
 }
 
-// review offers what is due to the scheduler, postpones what must not be delivered now, and drops what was kept for
-// long enough.
+// review offers the due deliveries to the scheduler, postpones those not to be made now, and drops notifications kept
+// for long enough.
 func (o *outboxes) review(ctx context.Context, name string) error {
 	b := o.lock(name)
 	defer b.unlock()
@@ -144,7 +144,7 @@ func (b *outbox) review(ctx context.Context) error {
 	case ends:
 		return b.end(ctx)
 	}
-	nothing := true // is to be delivered, since what was kept has expired
+	nothing := true // is to be delivered, since all that was kept has expired
 	for i := range m.Hooks {
 		h := &m.Hooks[i]
 		if _, is := m.due(h, now); is {
@@ -161,7 +161,7 @@ func (b *outbox) review(ctx context.Context) error {
 	return nil
 }
 
-// reviewAll reviews outboxes whose deliveries left memory. Where that fails, a scan finds them again.
+// reviewAll reviews outboxes after their deliveries left memory. If it fails, a scan finds them again.
 func (o *outboxes) reviewAll(ctx context.Context, names []string) {
 	for _, name := range names {
 		if err := o.review(ctx, name); err != nil && ctx.Err() == nil {

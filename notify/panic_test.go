@@ -16,7 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// faulty is a dialect that panics on some tasks.
+// faulty is a dialect panicking on some tasks.
 type faulty struct {
 	plain
 	body, header func(id string) bool
@@ -36,8 +36,8 @@ func (f faulty) NotificationHeader(w *task.Webhook) []translate.Field {
 	return f.plain.NotificationHeader(w)
 }
 
-// A panic in a delivery fails the attempt, which is made again as any other. It holds up nothing else, and says nothing
-// of the endpoint.
+// A panic in a delivery fails the attempt. It is made again as any other. It holds up nothing else, and says nothing of
+// the endpoint.
 func TestPanic(t *testing.T) {
 	bad := func(string) bool { return true }
 	for name, c := range map[string]struct {
@@ -84,7 +84,7 @@ func TestPanic(t *testing.T) {
 				}
 				ends, err := w.all().Endpoints(t.Context())
 				must(t, err)
-				rate := Rate{Attempts: 2, Delivered: 2, Since: begun} // of what is sent; a defect of ours does not count
+				rate := Rate{Attempts: 2, Delivered: 2, Since: begun} // of requests sent; a defect of ours does not count
 				want := []Endpoint{{URL: "https://hooks.example.org:443", State: Sending, Queued: 2,
 					URLs: []EndpointURL{{Path: "/…?…", Queued: 2, Rate: rate}}}}
 				if diff := cmp.Diff(want, ends); diff != "" {

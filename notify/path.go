@@ -12,7 +12,7 @@ import (
 
 const (
 	maxShownSegments = 4 // of a path
-	maxShownWhole    = 3 // letters of a segment of which none is shown
+	maxShownWhole    = 3 // letters of a segment with none shown
 )
 
 // maskedPath returns the path of a URL as an operator sees it: of each segment its first and its last letter.
@@ -47,7 +47,7 @@ func maskedSegment(s string) string {
 	}
 }
 
-// secretPart returns what a URL has behind its endpoint; empty if that is nothing.
+// secretPart returns the part of a URL behind its endpoint; empty if there is none.
 func secretPart(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.RequestURI() == "/" {
@@ -56,8 +56,8 @@ func secretPart(raw string) string {
 	return u.RequestURI()
 }
 
-// splitURL returns the endpoint of a URL that an operator writes, and its path as it is masked, empty for any: either
-// the path as the gateway shows it, or the one that the webhook has.
+// splitURL returns the endpoint of a URL written by an operator, and its path, empty for any: as the gateway shows it,
+// or masked from the webhook's own.
 func splitURL(s string) (endpoint string, paths []string, err error) {
 	origin, path := s, ""
 	if _, rest, ok := strings.Cut(s, "://"); ok {

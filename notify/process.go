@@ -12,8 +12,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// Process is what the engines of a process share: the Scheduler, with what bounds all attempts, and the configuration.
-// Its methods may be called by any number of goroutines at once.
+// Process has the things shared by the engines of a process: the Scheduler, with the bounds of all attempts, and the
+// configuration. Its methods may be called by any number of goroutines at once.
 type Process struct {
 	log       *slog.Logger
 	scheduler *schedule.Scheduler
@@ -24,10 +24,10 @@ type Process struct {
 	engines map[*Engine]struct{}
 }
 
-// NewProcess returns a Process without engines. The logger is for what happens before Configure; nil for none.
+// NewProcess returns a Process without engines. The logger is for the time before Configure; nil for none.
 func NewProcess(log *slog.Logger) *Process { return newProcess(log, schedule.Limits{}) }
 
-// newProcess is NewProcess with what tests replace.
+// newProcess is NewProcess with limits, for tests.
 func newProcess(log *slog.Logger, limits schedule.Limits) *Process {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -37,13 +37,13 @@ func newProcess(log *slog.Logger, limits schedule.Limits) *Process {
 	}
 }
 
-// Open makes an engine over a store, which stays the caller's and is closed after the engine. Nothing is delivered
+// Open makes an engine over a store. The store stays the caller's and is closed after the engine. Nothing is delivered
 // before Configure.
 func (p *Process) Open(ctx context.Context, store replay.Store) (*Engine, error) {
 	return p.open(ctx, store, nil)
 }
 
-// open is Open with the network, which tests replace.
+// open is Open with a network, for tests.
 func (p *Process) open(ctx context.Context, store replay.Store, trip http.RoundTripper) (*Engine, error) {
 	e, err := open(ctx, store, p, trip)
 	if err != nil {
@@ -58,7 +58,7 @@ func (p *Process) open(ctx context.Context, store replay.Store, trip http.RoundT
 	return e, nil
 }
 
-// Configure puts a configuration in force for all engines, and for those that are opened later.
+// Configure puts a configuration in force for all engines, and for those opened later.
 func (p *Process) Configure(c Config) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,7 +68,7 @@ func (p *Process) Configure(c Config) {
 	}
 }
 
-// closed says that an engine is closed.
+// closed removes a closed engine.
 func (p *Process) closed(e *Engine) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestEnginesOfAProcess: the engines of two shards share the slots and the breakers of their process. One that is
-// closed leaves what it has not delivered to the next one over its store, and the other goes on.
+// TestEnginesOfAProcess: the engines of two shards share the slots and the breakers of their process. A closed one
+// leaves its undelivered notifications to the next one over its store, and the other goes on.
 func TestEnginesOfAProcess(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := newProcess(nil, schedule.Limits{})
@@ -35,7 +35,7 @@ func TestEnginesOfAProcess(t *testing.T) {
 			w.sink = a.sink
 			open(w)
 			if i == 0 {
-				p.Configure(a.conf) // counts for the engine that is opened later, too
+				p.Configure(a.conf) // counts for the engine opened later, too
 			}
 		}
 		counts := func() Counts { return Engines{a.e, b.e}.Counts() }
@@ -63,13 +63,13 @@ func TestEnginesOfAProcess(t *testing.T) {
 				tasks[to] = l
 			}
 			synctest.Wait()
-			if n := counts().InFlight; n != slots/2 { // the other half is for receivers that are known
+			if n := counts().InFlight; n != slots/2 { // the other half is for known receivers
 				t.Errorf("%d attempts are in flight", n)
 			}
 		}
 		a.e.Close()
 		answers.Store(true)
-		time.Sleep(20 * time.Second) // attempts that hang are given up, and made again
+		time.Sleep(20 * time.Second) // hanging attempts are given up, and made again
 		for _, to := range urls[b] {
 			if diff := cmp.Diff([]task.State{task.Accepted}, b.sink.history(t, to)); diff != "" {
 				t.Errorf("the engine that is open: %s (-want +got):\n%s", to, diff)
@@ -91,7 +91,7 @@ func TestEnginesOfAProcess(t *testing.T) {
 			t.Errorf("left: %+v", n)
 		}
 
-		// A receiver that does not answer one of them is not asked by the other, for the same Leader.
+		// A receiver silent to one of them is not asked by the other, for the same Leader.
 		bad := a.task("bad")
 		a.hook(bad.log, "https://fails.example.org/", At{})
 		must(t, bad.move(task.Accepted))

@@ -13,25 +13,25 @@ import (
 // Delivered is the status of a webhook with nothing left to be delivered.
 const Delivered Status = "delivered"
 
-// Progress is how far the notifications of a webhook are, as an operator sees it. The attempts of a notification that
-// is not delivered are in its Delivery.
+// Progress is the progress of the notifications of a webhook, as an operator sees it. The attempts of an undelivered
+// notification are in its Delivery.
 type Progress struct {
 	Webhook    string
 	Endpoint   string       // scheme://host:port
 	Path       string       // see Delivery.Path
-	States     []task.State // of which it is notified; empty for all
+	States     []task.State // to be notified of; empty for all
 	Status     Status       // of its next delivery; Dead or Delivered if there is none
-	Reached    uint64       // number of the event up to which each notification was delivered, or became a dead letter
-	Pending    int          // notifications to be delivered, and dead letters that are replayed
+	Reached    uint64       // number of the last event with each notification up to it delivered, or a dead letter
+	Pending    int          // notifications to be delivered, and replayed dead letters
 	Dead       int          // dead letters
-	Attempts   int          // that were made of the next delivery
+	Attempts   int          // at the next delivery, so far
 	Next       time.Time    // of the next attempt; zero if none is planned
 	LastStatus int          // of HTTP, of the last attempt; 0 if there was no answer, or no attempt
 	LastError  string       // likewise
-	Reason     string       // why the webhook is disabled
+	Reason     string       // the reason if the webhook is disabled
 }
 
-// Progress returns how far the webhooks of a task are.
+// Progress returns the progress of a task's webhooks.
 func (e *Engine) Progress(ctx context.Context, partner, leader, id string) ([]Progress, error) {
 	b := e.outboxes.lock(logname.OutboxOf(logname.New(partner, leader, id)))
 	defer b.unlock()
@@ -46,7 +46,7 @@ func (e *Engine) Progress(ctx context.Context, partner, leader, id string) ([]Pr
 	return out, nil
 }
 
-// progress returns how far a webhook is. held is why nothing is sent to it.
+// progress returns the progress of a webhook. held is the reason if nothing is sent to it.
 func (m *metadata) progress(h *hook, held string) Progress {
 	p := Progress{
 		Webhook: h.Webhook.ID, Endpoint: h.endpoint(), Path: h.path(), States: append([]task.State(nil), h.Webhook.States...),

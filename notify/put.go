@@ -2,8 +2,8 @@
 
 package notify
 
-// The webhooks that a command sets are stored before the command, so that no event is missed. If the store then fails,
-// the change is undone.
+// The webhooks set by a command are stored before the command, so no event is missed. If the store then fails, the
+// change is undone.
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Unclaimed has the webhooks of tasks whose Leaders are not known yet, each by the log that its task would have then.
-// It is an Engine, which may be that of another process.
+// Unclaimed has the webhooks of tasks of unknown Leaders, each by the log its task would have as such. It is an Engine,
+// perhaps another process's.
 type Unclaimed interface {
 	// Find returns those of a task.
 	Find(ctx context.Context, log string) ([]task.Webhook, error)
@@ -46,16 +46,16 @@ func (e *Engine) Drop(ctx context.Context, log string, hooks []task.Webhook) err
 func (e *Engine) Restore(ctx context.Context, log string, hooks []task.Webhook) error {
 	for i, w := range hooks {
 		if _, err := e.Set(ctx, log, w, At{Named: true}); err != nil {
-			_ = e.Drop(ctx, log, hooks[:i]) // the error that counts is the first one
+			_ = e.Drop(ctx, log, hooks[:i]) // the first error counts
 			return err
 		}
 	}
 	return nil
 }
 
-// Move moves the webhooks of one task to another one, which has not been started yet: where callers are not verified, a
-// webhook is set before it is known to which Leader the task will belong. Both tasks are named by their logs, and e has
-// the webhooks of the second one. Those of the first are deleted when all of them have been set. undo moves them back.
+// Move moves the webhooks of one task to another one, not started yet: if callers are not verified, a webhook is set
+// before the task's Leader is known. Both tasks are named by their logs, and e has the webhooks of the second one.
+// Those of the first are deleted when all of them have been set. undo moves them back.
 func (e *Engine) Move(
 	ctx context.Context, source Unclaimed, from, to string,
 ) (undo func(context.Context) error, err error) {

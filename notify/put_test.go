@@ -12,8 +12,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Webhooks that were set before it was known to which Leader the task belongs are notified of it. Where the caller
-// chooses the ids of webhooks, to set one twice replaces it.
+// Webhooks set before the task's Leader was known are notified of the task. If the caller chooses the ids of webhooks,
+// to set one twice replaces it.
 func TestMove(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())

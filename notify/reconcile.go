@@ -14,14 +14,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// How long to wait before outboxes are reconciled again, after the store failed.
+// The pauses before outboxes are reconciled again, after the store failed.
 const (
 	reconcileSoon = time.Second
 	reconcileMax  = time.Minute
 )
 
 // reconciler reconciles outboxes with the logs of their tasks. An outbox is written after its task's log, so a crash or
-// a store that fails may leave changes out of it; they are then appended from the task's log.
+// a failing store may leave changes out of it; they are then appended from the task's log.
 type reconciler struct {
 	outboxes *outboxes
 	reopened func() // called when the store was reopened
@@ -30,8 +30,8 @@ type reconciler struct {
 	requested chan struct{} // holds one
 }
 
-// request says that a change was not appended to its outbox. Which outbox is not remembered: from now on every outbox
-// is reconciled before its next write, and all of them in the background.
+// request notes a change not appended to its outbox. The outbox is not remembered: from now on every outbox is
+// reconciled before its next write, and all of them in the background.
 func (r *reconciler) request() {
 	r.outboxes.newEpoch()
 	select {
@@ -59,7 +59,7 @@ func (r *reconciler) run(ctx context.Context) {
 			}
 			continue
 		case <-reopened:
-			reopened = store.Reopened() // before the store is used, so that no reopening is missed
+			reopened = store.Reopened() // before the store is used, so no reopening is missed
 			wait = reconcileSoon
 			r.outboxes.newEpoch()
 			r.reopened()
@@ -106,8 +106,8 @@ func (r *reconciler) one(ctx context.Context, name string) error {
 	})
 }
 
-// reconcile appends what happened to the task since the last event that is accounted for, with the content that append
-// would have given it. It writes only if something was missing. The lock of the outbox is held.
+// reconcile appends the events of the task since the last one accounted for, with the same content as from append. It
+// writes only if something was missing. The lock of the outbox is held.
 func (b *outbox) reconcile(ctx context.Context) error {
 	m, store, log := &b.metadata, b.of.store, logname.TaskOf(b.name)
 	epoch := b.of.present() // before the task's log is read
@@ -148,7 +148,7 @@ func (b *outbox) reconcile(ctx context.Context) error {
 	return b.write(ctx, now, out.records, false)
 }
 
-// addMissing adds the changes of a task's log, as the store returned it, that are not accounted for.
+// addMissing adds the changes of a task's log, as the store returned it, not yet accounted for.
 func (r *batch) addMissing(
 	m *metadata, head replay.Head, snapshot []byte, records []replay.Record, now time.Time,
 ) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// batch gathers records that are to be appended to an outbox.
+// batch gathers records to be appended to an outbox.
 type batch struct{ records [][]byte }
 
 // add accounts for a change, and makes it a record if any webhook wants it.
@@ -38,7 +38,7 @@ type header struct {
 	Seq        uint64     `json:"seq"`
 	State      task.State `json:"state"`
 	At         time.Time  `json:"at"`
-	Trace      string     `json:"trace,omitempty"` // the traceparent of what made the change
+	Trace      string     `json:"trace,omitempty"` // the traceparent of the change's cause
 	Generation uint64     `json:"generation,omitempty"`
 }
 
@@ -64,7 +64,7 @@ func encodeRecord(h *header, t *task.Task) []byte {
 	return task.AppendTask(dst, &bare)
 }
 
-// decodeRecord reads what encodeRecord wrote.
+// decodeRecord reads a record of encodeRecord.
 func decodeRecord(data []byte) (h header, t task.Task, err error) {
 	head, body, found := bytes.Cut(data, []byte{'\n'})
 	if !found {

@@ -34,11 +34,11 @@ func FuzzRecord(f *testing.F) {
 			return
 		}
 		if h.At.Year() < 1 || h.At.Year() > 9999 {
-			return // which nothing of ours writes
+			return // nothing of ours writes it
 		}
 		again, tk2, err := decodeRecord(encodeRecord(&h, &tk))
 		if err != nil {
-			return // raw JSON inside that compaction would not take
+			return // raw JSON inside, not to be compacted
 		}
 		if again.Seq != h.Seq || again.Generation != h.Generation || !again.At.Equal(h.At) ||
 			tk2.ID != strings.ToValidUTF8(tk.ID, "\ufffd") {

@@ -19,7 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// fenced is a store that can be unavailable, and be reopened.
+// fenced is a store to make unavailable, and to reopen.
 type fenced struct {
 	replay.Store
 	mu       sync.Mutex
@@ -51,8 +51,8 @@ func (f *fenced) set(shut bool) {
 	}
 }
 
-// While the store is unavailable, callers get an error of that kind, and a receiver gets what is in flight once. When
-// the store is reopened, what was missed is delivered at once.
+// While the store is unavailable, callers get an error of that kind, and a receiver gets notifications in flight once.
+// When the store is reopened, missed ones are delivered at once.
 func TestStoreIsReopened(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		f := &fenced{Store: memory(), reopened: make(chan struct{})}
@@ -67,7 +67,7 @@ func TestStoreIsReopened(t *testing.T) {
 		must(t, a.move(task.Accepted))
 		f.set(true) // while the first attempt is in flight
 
-		for range 2 { // and once more, to see that a second time is like the first
+		for range 2 { // and once more: a second time is like the first
 			wantOf := func(err error) {
 				t.Helper()
 				if task.KindOf(err) != task.StoreUnavailable {
@@ -78,7 +78,7 @@ func TestStoreIsReopened(t *testing.T) {
 			wantOf(err)
 			wantOf(w.all().Disable(t.Context(), here))
 			wantOf(w.e.Delete(t.Context(), a.log, ""))
-			// A change of the task is in its log, but its writer does not know that.
+			// A change of the task is in its log, but its writer does not know it.
 			l := &writer{w: &world{t: t, store: f.Store, e: w.e}, log: b.log, fold: b.fold, silent: true,
 				revision: b.revision}
 			must(t, l.move([]task.State{task.Working, task.AwaitingInput}[len(b.states)-1]))
@@ -109,7 +109,7 @@ func TestStoreIsReopened(t *testing.T) {
 	})
 }
 
-// A store that is unavailable says so itself. The engine tries again, and adds no line for each try.
+// An unavailable store says so itself. The engine tries again, and adds no line for each try.
 func TestUnavailableIsNotLogged(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		f := &fenced{Store: memory(), reopened: make(chan struct{})}
@@ -140,7 +140,7 @@ func TestUnavailableIsNotLogged(t *testing.T) {
 	})
 }
 
-// gated is a fenced store that lists nothing as due while its gate is shut.
+// gated is a fenced store. It lists nothing as due while its gate is shut.
 type gated struct {
 	fenced
 	gate atomic.Pointer[chan struct{}]
@@ -153,8 +153,8 @@ func (g *gated) Due(ctx context.Context, class byte, from, until time.Time) iter
 	return g.Store.Due(ctx, class, from, until)
 }
 
-// TestChangeRightAfterReopening: a change that is in the log of its task, though its writer got an error, is not left
-// out when the task changes again before the reconciler has noticed that the store was reopened.
+// TestChangeRightAfterReopening: a change in the log of its task, though its writer got an error, is not left out when
+// the task changes again before the reconciler has noticed the reopening of the store.
 func TestChangeRightAfterReopening(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		f := &gated{fenced: fenced{Store: memory(), reopened: make(chan struct{})}}

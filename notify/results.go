@@ -21,13 +21,13 @@ const (
 	maxResultURLs    = 32 // of one Leader
 	maxResults       = 64 // of one URL: the last attempts
 
-	maxBody       = 4 << 10  // bytes that are kept of a body
+	maxBody       = 4 << 10  // bytes kept of a body
 	maxExchanges  = 10       // of one URL
 	maxBodiesKept = 16 << 20 // bytes of all exchanges
 )
 
 // Exchange is an attempt with the bodies of the request and of the answer, as an operator sees it. No header fields are
-// kept, which have the secrets of webhooks.
+// kept: they have the secrets of webhooks.
 type Exchange struct {
 	Attempt
 	Delivered bool
@@ -46,14 +46,14 @@ type Body struct {
 	Bytes int    // the size of the whole body; of an answer, as far as it was read
 }
 
-// Rate says how the last attempts at a URL have ended, 64 at most.
+// Rate is the success of the last attempts at a URL, 64 at most.
 type Rate struct {
 	Attempts, Delivered int
 	Since               time.Time // when the first of them began
 	Median, P95         time.Duration
 }
 
-// results remembers in memory how attempts have ended lately: of each URL the last ones, and their bodies if a
+// results remembers in memory the ends of recent attempts: of each URL the last ones, and their bodies if a
 // configuration says so.
 type results struct {
 	mu      sync.Mutex
@@ -70,7 +70,7 @@ type urlName struct{ endpoint, path string }
 // urlResults are those of one URL of a Leader.
 type urlResults struct {
 	last      []result        // a ring of maxResults
-	next      int             // where in the ring the next one comes
+	next      int             // the place of the next one in the ring
 	exchanges []*list.Element // oldest first
 }
 
@@ -80,7 +80,7 @@ type result struct {
 	delivered bool
 }
 
-// kept is an Exchange, and where it is in the results of its URL.
+// kept is an Exchange, and the results of its URL.
 type kept struct {
 	Exchange
 	of *urlResults
@@ -130,7 +130,7 @@ func (r *results) dropOldest(of *urlResults) {
 	of.exchanges = of.exchanges[1:]
 }
 
-// add accounts for an attempt that has ended.
+// add accounts for an ended attempt.
 func (r *results) add(n *notification, o *delivery.Outcome) {
 	if o.Result == delivery.Canceled || o.Result == delivery.Internal {
 		return // nothing is known of the receiver
@@ -168,7 +168,7 @@ func (r *results) add(n *notification, o *delivery.Outcome) {
 	}
 }
 
-// bodyOf returns the beginning of a body as it is kept. A receiver may send back what it was sent: the secrets of its
+// bodyOf returns the beginning of a body as it is kept. A receiver may send the request back: the secrets of its
 // webhook are left out.
 func bodyOf(data []byte, size int, w *task.Webhook) Body {
 	text := string(data)
@@ -183,13 +183,13 @@ func bodyOf(data []byte, size int, w *task.Webhook) Body {
 		text = text[:maxBody]
 	}
 	text = strings.ToValidUTF8(text, "\ufffd")
-	for len(text) > maxBody { // what stands for bytes that are no text is longer
+	for len(text) > maxBody { // the mark for bytes other than text is longer
 		text = strings.ToValidUTF8(text[:maxBody], "")
 	}
 	return Body{Text: strings.Clone(text), Bytes: size}
 }
 
-// Exchanges returns the last attempts whose bodies are kept and that a filter selects, newest first, and whether the
+// Exchanges returns the last attempts with their bodies kept and selected by a filter, newest first, and whether the
 // configuration has bodies kept. Its Status, After and Limit do not matter.
 func (e Engines) Exchanges(f Filter, limit int) (list []Exchange, kept bool) {
 	if len(e) == 0 {
@@ -212,7 +212,7 @@ func (r *results) selected(f Filter, limit int) (out []Exchange, keep bool) {
 	return out, r.keep
 }
 
-// rates returns how the last attempts at each URL have ended, those of all Leaders together.
+// rates returns the success of the last attempts at each URL, those of all Leaders together.
 func (r *results) rates() map[urlName]Rate {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestMaskedPath holds what an operator sees of a URL: enough to tell URLs apart, and too little to use them.
+// TestMaskedPath holds an operator's view of a URL: enough to tell URLs apart, and too little to use them.
 func TestMaskedPath(t *testing.T) {
 	for url, want := range map[string]string{
 		"https://h":                           "/",
@@ -42,7 +42,7 @@ func TestMaskedPath(t *testing.T) {
 	}
 }
 
-// TestRates: of each URL of an endpoint, the last attempts say how it does.
+// TestRates: the last attempts at each URL of an endpoint give its rate.
 func TestRates(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
@@ -79,8 +79,8 @@ func TestRates(t *testing.T) {
 	})
 }
 
-// TestBodies: bodies are kept only where the configuration says so, at most 4 KiB of each, without the secrets of the
-// webhook that a receiver sends back.
+// TestBodies: bodies are kept only if the configuration says so, at most 4 KiB of each, without secrets of the webhook
+// sent back by a receiver.
 //
 // Promise: the bodies of the last attempts to deliver notifications
 func TestBodies(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 )
 
 // TestConflicts has another writer of the outboxes, and of the endpoints, be faster than each write, once. Nothing is
-// lost by that, or sent twice, and no caller sees it.
+// lost by it, or sent twice, and no caller sees it.
 func TestConflicts(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := &replaytest.Rival{Store: memory(), Classes: string(logname.Outbox) + string(logname.Endpoint)}

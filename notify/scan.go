@@ -17,8 +17,8 @@ const (
 	soon      = time.Second
 )
 
-// scanner finds the outboxes that are due in the store, and reviews them: their due deliveries are offered to the
-// scheduler. It takes no more than a tenth of the time: what becomes due while there is room is offered without a scan.
+// scanner finds the due outboxes in the store, and reviews them: their due deliveries are offered to the scheduler. It
+// takes no more than a tenth of the time: deliveries becoming due while there is room are offered without a scan.
 type scanner struct {
 	outboxes *outboxes
 	queue    *schedule.Queue
@@ -45,7 +45,7 @@ func (s *scanner) run(ctx context.Context) {
 	}
 }
 
-// visit reviews an outbox that is due. One that is damaged goes into quarantine, so that it holds up no other one.
+// visit reviews a due outbox. A damaged one goes into quarantine, so it holds up no other one.
 func (s *scanner) visit(ctx context.Context, due replay.DueLog, now time.Time) error {
 	if s.queue.Skip(due.Log, due.At, now) {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// An outbox that is damaged holds up no other one, although it is due before all of them.
+// A damaged outbox holds up no other one, although it is due before all of them.
 func TestDamagedOutbox(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := memory()

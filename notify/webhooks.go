@@ -18,17 +18,17 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Limits of what a webhook may hold, in bytes.
+// Limits of a webhook's parts, in bytes.
 const (
 	maxURL    = 2048
 	maxSecret = 4096
 )
 
-// At is the state of a task when a webhook is set. The zero At is a task that has not been started yet.
+// At is the state of a task when a webhook is set. The zero At is a task not started yet.
 type At struct {
 	Seq   uint64 // number of the last event in the task's log; a webhook is notified of the events after it
 	Ended bool
-	// Named says that an unknown ID names a new webhook: in some dialects the caller chooses the ID.
+	// Named reports whether an unknown ID is the name of a new webhook: in some dialects the caller chooses the ID.
 	Named bool
 }
 
@@ -36,9 +36,8 @@ type At struct {
 func NewID() string { return "notification-" + rand.Text() }
 
 // Set creates a webhook, or replaces the one of its ID, and returns it as it is stored. log is the name of the task's
-// log. The caller holds the lock of the task, so that no event comes between at and the webhook. After Set, the caller
-// must call Notify with each change of the task. A webhook that is replaced is enabled again, and continues where it
-// was.
+// log. The caller holds the lock of the task, so no event comes between at and the webhook. After Set, the caller must
+// call Notify with each change of the task. A replaced webhook is enabled again, and continues from its place.
 func (e *Engine) Set(ctx context.Context, log string, w task.Webhook, at At) (task.Webhook, error) {
 	c := e.config.Load()
 	if c == nil {
@@ -79,7 +78,7 @@ func (e *Engine) Set(ctx context.Context, log string, w task.Webhook, at At) (ta
 	})
 }
 
-// noSuchWebhook is the error of an unknown id. Its kind is InvalidParams where a webhook was to be replaced.
+// noSuchWebhook is the error of an unknown id. Its kind is InvalidParams if a webhook was to be replaced.
 func noSuchWebhook(k task.Kind) error {
 	if k == task.InvalidParams {
 		return task.Errorf(k, "this task has no webhook of this id; leave the id out to create one").
@@ -156,7 +155,7 @@ func (b *outbox) create(ctx context.Context, w task.Webhook, at At) error {
 	return err
 }
 
-// startAt accounts for the events up to at, where the outbox is new or the task is a new one of the same id.
+// startAt accounts for the events up to at, if the outbox is new or the task is a new one of the same id.
 func (b *outbox) startAt(m *metadata, at At, now time.Time) {
 	switch {
 	case len(m.Hooks) == 0 && m.Seen == 0 && m.Ended.IsZero():
@@ -177,7 +176,7 @@ func (b *outbox) startAt(m *metadata, at At, now time.Time) {
 	}
 }
 
-// Get returns the webhook of an id, or all webhooks of a task where the id is empty. An unknown id is an error of kind
+// Get returns the webhook of an id, or all webhooks of a task if the id is empty. An unknown id is an error of kind
 // TaskNotFound, as in AIP (v01.00 §6.3.3).
 func (e *Engine) Get(ctx context.Context, log, id string) ([]task.Webhook, error) {
 	b := e.outboxes.lock(logname.OutboxOf(log))
@@ -196,8 +195,8 @@ func (e *Engine) Get(ctx context.Context, log, id string) ([]task.Webhook, error
 	return hooks[i : i+1], nil
 }
 
-// Delete deletes the webhook of an id, or all webhooks of a task where the id is empty, with the notifications that
-// were not delivered yet. An unknown id is an error, as with Get.
+// Delete deletes the webhook of an id, or all webhooks of a task if the id is empty, with the notifications not
+// delivered yet. An unknown id is an error, as with Get.
 func (e *Engine) Delete(ctx context.Context, log, id string) error {
 	return e.outboxes.update(ctx, log, func(m *metadata, _ time.Time) (bool, error) {
 		if id == "" {

@@ -121,7 +121,7 @@ func TestGetDeleteAfterRestart(t *testing.T) {
 	})
 }
 
-// A webhook is notified of the states that the task enters after it was set, and of no other ones.
+// A webhook is notified of the states entered by the task after it was set, and of no other ones.
 func TestSetLate(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
@@ -186,7 +186,7 @@ func TestChangedInFlight(t *testing.T) {
 	})
 }
 
-// An outbox whose task never came is dropped. One whose task came stays, even if nothing was delivered yet.
+// An outbox is dropped if its task never came. If it came, the outbox stays, even if nothing was delivered yet.
 func TestTaskNeverStarted(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())
@@ -314,7 +314,7 @@ func TestStoppedLeaderWaits(t *testing.T) {
 	})
 }
 
-// A taskId that is used again, after its task has ended and its log was dropped, is delivered again.
+// A taskId used again, after its task has ended and its log was dropped, is delivered again.
 func TestTaskIDUsedAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory())

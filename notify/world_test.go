@@ -26,7 +26,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// notice is what a receiver was sent.
+// notice is a notification sent to a receiver.
 type notice struct {
 	url, id string
 	state   task.State
@@ -36,7 +36,7 @@ type notice struct {
 	status  int
 }
 
-// sink is a receiver that stands in for the network.
+// sink is a receiver standing in for the network.
 type sink struct {
 	mu     sync.Mutex
 	got    []notice // answered, in order
@@ -94,8 +94,7 @@ func (s *sink) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: n.status, Header: h, Body: answer}, nil
 }
 
-// history returns the states that a URL has accepted, each webhook-id once. It fails if one came again after a later
-// one.
+// history returns the states accepted by a URL, each webhook-id once. It fails if one came again after a later one.
 func (s *sink) history(t *testing.T, url string) (states []task.State) {
 	t.Helper()
 	s.mu.Lock()
@@ -151,7 +150,7 @@ func dialects(w *task.Webhook, _ string) translate.Notifier {
 	return nil
 }
 
-// world is an engine over a store, and what its tests do with both.
+// world is an engine over a store, with helpers of its tests for both.
 type world struct {
 	t     testing.TB
 	store replay.Store
@@ -169,7 +168,7 @@ func newWorld(t testing.TB, store replay.Store) *world {
 	return w
 }
 
-// init makes what the world does not have yet, and opens the engine.
+// init makes the missing parts of the world, and opens the engine.
 func (w *world) init() {
 	w.sink, w.log = new(sink), new(asynctest.Buffer)
 	w.conf = Config{
@@ -221,7 +220,7 @@ type writer struct {
 	log      string
 	revision uint64
 	fold     task.Fold
-	states   []task.State // changes that are in the log
+	states   []task.State // changes in the log
 	silent   bool         // Notify is not called
 }
 
@@ -253,7 +252,7 @@ func (l *writer) move(states ...task.State) error {
 	return nil
 }
 
-// say appends a piece of a product, which is no change of state.
+// say appends a piece of a product. This is no change of state.
 func (l *writer) say(text string) error {
 	piece := task.Product{ID: "p", DataItems: []task.DataItem{task.Text(text)}}
 	return l.add(task.Event{Chunk: &task.Chunk{Product: piece, Append: true}}, false)
@@ -280,7 +279,7 @@ func (l *writer) append(a replay.Append) error {
 	return err
 }
 
-// at is how far the task is.
+// at is the present position of the task.
 func (l *writer) at() At { return At{Seq: l.fold.Seq, Ended: l.fold.Status().State.Terminal()} }
 
 func must(t testing.TB, err error) {

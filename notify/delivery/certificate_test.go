@@ -21,7 +21,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/egress"
 )
 
-// certificateOf returns what shows a certificate with a name.
+// certificateOf returns a function to show a certificate of a name.
 func certificateOf(t *testing.T, name string) ClientCertificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -39,8 +39,8 @@ func certificateOf(t *testing.T, name string) ClientCertificate {
 }
 
 // TestClientCertificates notifies one receiver for several Partners, in turn: each connection shows the certificate of
-// its Partner, and is used by no other. A Partner that has none yet delivers nothing, until there is one. A receiver
-// that the operator does not list is shown none.
+// its Partner, and is used by no other. A Partner without one delivers nothing, until there is one. A receiver not
+// listed by the operator is shown none.
 //
 // Promise: a Leader has the gateway act for it where only the gateway may
 func TestClientCertificates(t *testing.T) {

@@ -29,8 +29,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/notify/sign"
 )
 
-// maxAnswer is how many bytes of an answer's body are read. None are kept; they are read so that the connection can be
-// used again.
+// maxAnswer is the most bytes of an answer's body read. None are kept; they are read to use the connection again.
 const maxAnswer = 64 << 10
 
 // Of a body, an Outcome has maxRequestKept or maxAnswerKept bytes at most. Its reader may leave something out of an
@@ -40,15 +39,15 @@ const (
 	maxAnswerKept  = 8 << 10
 )
 
-// maxRetryAfter is the longest time for which a receiver may ask not to be sent anything.
+// maxRetryAfter is the longest pause a receiver may ask for.
 const maxRetryAfter = 24 * time.Hour
 
 // Message is a notification to be sent.
 type Message interface {
-	// Encode sets the header fields of the dialect and returns the body, and the traceparent of what caused the
-	// notification, empty where that is not known. An error means that the stored notification is damaged.
+	// Encode sets the header fields of the dialect and returns the body, and the traceparent of the notification's cause,
+	// empty if it is not known. An error means a damaged stored notification.
 	Encode(http.Header) (body []byte, traceparent string, err error)
-	// Log returns a logger whose lines name the notification.
+	// Log returns a logger with the names of the notification in its lines.
 	Log() *slog.Logger
 }
 
@@ -56,7 +55,7 @@ type Message interface {
 type Attempt struct {
 	ID      string // the webhook-id, the same for every attempt of a notification
 	URL     string
-	Partner string // whose certificate is shown to the receiver, if any is
+	Partner string // its certificate is shown to the receiver, if any is
 	Began   time.Time
 	Message Message
 }
@@ -67,7 +66,7 @@ type Result uint8
 // The results.
 const (
 	Delivered     Result = iota // the receiver answered with 2xx
-	Refused                     // the receiver answered with another status, which says nothing of its endpoint
+	Refused                     // the receiver answered with another status, no sign of its endpoint's health
 	Gone                        // the receiver answered 410: it wants no more notifications
 	Unavailable                 // the endpoint did not answer, or with 429 or 5xx
 	Undeliverable               // no attempt can succeed
@@ -75,12 +74,12 @@ const (
 	Canceled                    // the sender is closing; this does not count as an attempt
 )
 
-// Outcome is how an attempt ended.
+// Outcome is the end of an attempt.
 type Outcome struct {
 	Result     Result
-	Status     int           // of HTTP; 0 where there was no answer
-	Error      string        // what failed, without secrets; empty where it was delivered or canceled
-	RetryAfter time.Duration // for how long the receiver asks not to be sent anything; 0 where it does not ask
+	Status     int           // of HTTP; 0 if there was no answer
+	Error      string        // the failure, without secrets; empty if it was delivered or canceled
+	RetryAfter time.Duration // the pause asked for by the receiver; 0 if it does not ask
 
 	// With Config.KeepBodies: the beginnings of the bodies of the request and of the answer, and the sizes of both, of the
 	// answer as far as it was read.
@@ -129,7 +128,7 @@ func (s *Sender) send(c *setup, a *Attempt) (o Outcome) {
 	return o
 }
 
-// sign sets the header fields that do not depend on the dialect.
+// sign sets the header fields independent of the dialect.
 func (c *setup) sign(a *Attempt, header http.Header, body []byte, traceparent string) {
 	header.Set("User-Agent", "aip-gateway")
 	header.Set(sign.HeaderID, a.ID)
@@ -153,7 +152,7 @@ func (s *Sender) roundTrip(c *setup, trip http.RoundTripper, req *http.Request) 
 	o := Outcome{Status: resp.StatusCode}
 	if c.KeepBodies {
 		var start bytes.Buffer
-		_, _ = io.CopyN(&start, resp.Body, maxAnswerKept) // what comes next says how that has ended
+		_, _ = io.CopyN(&start, resp.Body, maxAnswerKept) // the next read returns the error of this one
 		o.Answer, o.AnswerBytes = start.Bytes(), start.Len()
 	}
 	n, err := io.CopyN(io.Discard, resp.Body, maxAnswer-int64(o.AnswerBytes))
@@ -183,8 +182,8 @@ func (s *Sender) roundTrip(c *setup, trip http.RoundTripper, req *http.Request) 
 	return o
 }
 
-// failure is the outcome of an attempt without an answer. The text of the error itself may hold addresses, or what the
-// receiver sent.
+// failure is the outcome of an attempt without an answer. The text of the error itself may hold addresses, or words of
+// the receiver.
 func (s *Sender) failure(ctx context.Context, c *setup, err error) Outcome {
 	o := Outcome{Result: Unavailable}
 	var refused *egress.RefusedError
@@ -214,20 +213,19 @@ func (s *Sender) failure(ctx context.Context, c *setup, err error) Outcome {
 	return o
 }
 
-// errPanic is the error of an attempt that panicked, and internalError how it is shown.
+// errPanic is the error of an attempt that panicked, and internalError the text shown for it.
 var errPanic = errors.New("delivery: panic")
 
 const internalError = "the gateway failed while it delivered the notification"
 
-// panicked logs a panic, and returns the error that stands for it.
+// panicked logs a panic, and returns errPanic for it.
 func panicked(log *slog.Logger, v any) error {
 	bug.Log(context.Background(), log,
 		"the gateway failed while it delivered a notification; this is a bug of the gateway", v)
 	return errPanic
 }
 
-// startSpan starts the span of an attempt. It belongs to the trace of what caused the notification, where that is
-// known.
+// startSpan starts the span of an attempt. It belongs to the trace of the notification's cause, if that is known.
 func startSpan(req *http.Request, provider trace.TracerProvider, id, traceparent string) trace.Span {
 	ctx := req.Context()
 	if traceparent != "" {

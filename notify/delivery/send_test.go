@@ -49,7 +49,7 @@ func attemptAt(url string, m message) *Attempt {
 	return &Attempt{ID: "msg_a", URL: url, Began: time.Now(), Message: m}
 }
 
-// local permits what tests listen on.
+// local permits the addresses of tests.
 func local() Config {
 	return Config{
 		Timeout: time.Minute, Connections: 4, PerEndpoint: 4, Log: slog.New(slog.DiscardHandler),
@@ -73,7 +73,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// What is sent over TCP, and which outcome each answer has.
+// The request over TCP, and the outcome of each answer.
 func TestSendOverTCP(t *testing.T) {
 	hang := make(chan struct{})
 	var elsewhere int
@@ -165,7 +165,7 @@ func TestUndeliverable(t *testing.T) {
 	}
 }
 
-// A panic in a goroutine that dials is an error of the attempt, too.
+// A panic in a dialing goroutine is an error of the attempt, too.
 func TestPanicInDial(t *testing.T) {
 	var log bytes.Buffer
 	c := local()
@@ -179,8 +179,8 @@ func TestPanicInDial(t *testing.T) {
 	}
 }
 
-// Each attempt has a span: in the trace of what caused the notification, or in a trace of its own. The receiver gets
-// the span's traceparent. Without a TracerProvider it gets the one of the cause, or one that is made of the webhook-id.
+// Each attempt has a span: in the trace of the notification's cause, or in a trace of its own. The receiver gets the
+// span's traceparent. Without a TracerProvider it gets the one of the cause, or one made of the webhook-id.
 func TestSpans(t *testing.T) {
 	const cause = "00-01000000000000000000000000000000-0200000000000000-01"
 	for name, tt := range map[string]struct {

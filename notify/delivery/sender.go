@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package delivery makes attempts to deliver notifications: one signed POST each, to an address that the egress policy
-// permits. It does not know what a notification says, nor when it is due.
+// Package delivery makes attempts to deliver notifications: one signed POST each, to an address permitted by the egress
+// policy. It knows neither the content of a notification nor the time it is due.
 package delivery
 
 import (
@@ -22,10 +22,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/notify/sign"
 )
 
-// Config is how a Sender sends.
+// Config is the configuration of a Sender.
 type Config struct {
 	Timeout     time.Duration // of one attempt, from the lookup of the host to the end of the answer
-	Connections int           // idle connections that are kept, to all receivers
+	Connections int           // idle connections kept, to all receivers
 	PerEndpoint int           // likewise, to one
 	KeepBodies  bool          // an Outcome has the beginnings of the bodies
 
@@ -33,8 +33,8 @@ type Config struct {
 	Keys     sign.Keys     // sign each attempt; without a key, attempts are not signed
 	Resolver *net.Resolver // default: net.DefaultResolver
 	TLS      *tls.Config   // default: the system's roots
-	// Certificates are what receivers that ask for a client certificate are shown, by Partner: those of CertificateFor,
-	// which the operator trusts. To any other server that a Leader names, the gateway would be that Partner.
+	// Certificates are shown to the receivers of CertificateFor on their request for a client certificate, by Partner: the
+	// operator trusts these. To any other server named by a Leader, the gateway would be that Partner.
 	Certificates   map[string]ClientCertificate
 	CertificateFor []egress.Server
 
@@ -45,11 +45,11 @@ type Config struct {
 // ClientCertificate returns the certificate for one connection, as tls.Config.GetClientCertificate.
 type ClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
 
-// maxAnswerHeader is the largest header of an answer that is read, in bytes.
+// maxAnswerHeader is the largest header of an answer to be read, in bytes.
 const maxAnswerHeader = 16 << 10
 
-// keptSetups is the number of earlier configurations whose idle connections Configure closes. An attempt in flight may
-// still return a connection to an older one; that connection closes after idleTimeout.
+// keptSetups is the number of earlier configurations kept: Configure closes their idle connections. An attempt in
+// flight may still return a connection to an older one; it closes after idleTimeout.
 const (
 	keptSetups  = 3
 	idleTimeout = 30 * time.Second
@@ -62,7 +62,7 @@ type Sender struct {
 	setup atomic.Pointer[setup]
 	dials sync.WaitGroup
 
-	mu     sync.Mutex // guards what follows, and additions to dials
+	mu     sync.Mutex // guards the fields below, and additions to dials
 	closed bool
 	setups []*setup // the present one and some earlier ones
 }
@@ -76,7 +76,7 @@ type setup struct {
 	shows map[string]*http.Transport
 }
 
-// tripOf returns what carries the notifications of a Partner to a receiver.
+// tripOf returns the carrier of the notifications of a Partner to a receiver.
 func (c *setup) tripOf(partner string, receiver *url.URL) http.RoundTripper {
 	if t := c.shows[partner]; t != nil && slices.Contains(c.CertificateFor, egress.ServerOf(receiver)) {
 		return t
@@ -84,7 +84,7 @@ func (c *setup) tripOf(partner string, receiver *url.URL) http.RoundTripper {
 	return c.trip
 }
 
-// closeIdle closes the connections that no attempt uses.
+// closeIdle closes the connections not used by an attempt.
 func (c *setup) closeIdle() {
 	if t, is := c.trip.(*http.Transport); is {
 		t.CloseIdleConnections()
@@ -94,8 +94,8 @@ func (c *setup) closeIdle() {
 	}
 }
 
-// New returns a Sender whose attempts are canceled when ctx ends. It sends over trip, or over connections of its own
-// where trip is nil. Configure must be called before Send.
+// New returns a Sender. Its attempts are canceled when ctx ends. It sends over trip, or over connections of its own if
+// trip is nil. Configure must be called before Send.
 func New(ctx context.Context, trip http.RoundTripper) *Sender { return &Sender{ctx: ctx, trip: trip} }
 
 // Configure puts a configuration in force for all attempts that begin from now on.
@@ -134,8 +134,8 @@ func (s *Sender) Close() {
 
 type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// transport returns a transport of a configuration, whose connections show a certificate unless show is nil. It asks
-// the egress policy at every dial, uses no proxy and speaks HTTP/1.1.
+// transport returns a transport of a configuration. Its connections show a certificate unless show is nil. It asks the
+// egress policy at every dial, uses no proxy and speaks HTTP/1.1.
 func (s *Sender) transport(c *Config, show ClientCertificate) *http.Transport {
 	secure := c.TLS.Clone()
 	if show != nil {
@@ -157,7 +157,7 @@ func (s *Sender) transport(c *Config, show ClientCertificate) *http.Transport {
 	}
 }
 
-// owned makes the sender the owner of a dial: a Transport dials in goroutines of its own, which continue when the
+// owned makes the sender the owner of a dial: a Transport dials in goroutines of its own, and they continue when the
 // attempt has ended.
 func (s *Sender) owned(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, address string) (_ net.Conn, err error) {

@@ -45,8 +45,8 @@ func (s *Scheduler) enqueueLeader(l *leader, line int) {
 	}
 }
 
-// dispatch begins attempts while there are slots. Endpoints that are not proven get half of the slots, so that those
-// that hang keep no other endpoint waiting.
+// dispatch begins attempts while there are slots. Endpoints not proven get half of the slots, so hanging ones keep no
+// other endpoint waiting.
 func (s *Scheduler) dispatch() {
 	now := time.Now()
 	for s.fast < s.slots && s.fast+s.slow < maxInFlight {
@@ -60,7 +60,7 @@ func (s *Scheduler) dispatch() {
 			continue // it has changed while it was in line
 		}
 		a := &Attempt{Job: p.ready[i], to: p, unproven: !p.proven(now), retry: p.breaker.failures > 0}
-		copy(p.ready[1:], p.ready[:i]) // those before it, of Queues that are paused
+		copy(p.ready[1:], p.ready[:i]) // those before it, of paused Queues
 		p.ready = p.ready[1:]
 		s.ready--
 		p.of.ready--
@@ -88,8 +88,8 @@ func (s *Scheduler) dispatch() {
 	}
 }
 
-// next takes an endpoint of the Leader that is first in the line whose turn it is, or in the next line that may
-// proceed. A Leader that has more endpoints there goes to the end of the line.
+// next takes an endpoint of the first Leader in the present line, or in the next line free to proceed. A Leader with
+// more endpoints there goes to the end of the line.
 func (s *Scheduler) next() *endpoint {
 	mayAttempt := s.unproven < max(1, s.slots/2) && s.fast+s.slow < maxInFlight-reserved
 	for range s.lines {
@@ -116,7 +116,7 @@ func (s *Scheduler) next() *endpoint {
 	return nil
 }
 
-// giveSlotBack takes the slot from an attempt that takes long.
+// giveSlotBack takes the slot from a long attempt.
 func (s *Scheduler) giveSlotBack(a *Attempt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +165,7 @@ func (s *Scheduler) end(a *Attempt) {
 	s.dispatch()
 }
 
-// Report records what an attempt says of its endpoint. Where the endpoint's breaker opens, its deliveries leave memory,
+// Report records an attempt's outcome for its endpoint. If the endpoint's breaker opens, its deliveries leave memory,
 // and Report returns the outboxes of this Queue: they are due later.
 func (q *Queue) Report(a *Attempt, o *delivery.Outcome) (outboxes []string) {
 	switch o.Result {

@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// breaker keeps deliveries from an endpoint that does not answer. After failuresToOpen failures in a row it opens for a
-// while; then it permits one attempt, and opens for longer if that fails. The zero breaker is closed.
+// breaker keeps deliveries from a failing endpoint. After failuresToOpen failures in a row it opens for a while; then
+// it permits one attempt, and opens for longer if the attempt fails. The zero breaker is closed.
 type breaker struct {
 	failures int       // in a row
-	trips    int       // how often it has opened without a success between
+	trips    int       // the number of times it has opened without a success between
 	until    time.Time // before this no attempt is permitted; zero while it is closed
 }
 
 const (
 	failuresToOpen = 5
-	firstOpen      = 30 * time.Second // doubled each time that it opens again
+	firstOpen      = 30 * time.Second // doubled each time it opens again
 	maxOpen        = 15 * time.Minute
 )
 
 // open reports whether no attempt is permitted.
 func (b *breaker) open(now time.Time) bool { return b.until.After(now) }
 
-// halfOpen reports whether one attempt is permitted, which decides about the others.
+// halfOpen reports whether one attempt is permitted, to decide about the others.
 func (b *breaker) halfOpen(now time.Time) bool { return !b.until.IsZero() && !b.open(now) }
 
 // fail counts a failure, and reports whether the breaker has opened, or opened again.
 func (b *breaker) fail(now time.Time) bool {
 	b.failures++
 	if b.open(now) {
-		return false // an attempt that began before
+		return false // an attempt begun before
 	}
 	if b.until.IsZero() && b.failures < failuresToOpen {
 		return false
@@ -57,8 +57,8 @@ func (b *breaker) succeed() bool {
 	return was
 }
 
-// after returns a time for the next attempt at an endpoint whose breaker is open. It is random, so that not all of the
-// deliveries that wait come at once.
+// after returns a time for the next attempt at an endpoint with an open breaker. It is random, so not all waiting
+// deliveries come at once.
 func (b *breaker) after(now time.Time) time.Time {
 	spread := min(b.until.Sub(now)/4, time.Minute) + time.Second
 	return b.until.Add(time.Duration(rand.Int64N(int64(spread))))

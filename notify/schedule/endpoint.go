@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// endpoint is what is known of one scheme, host and port by the webhooks of one Leader. Endpoints take turns, however
-// many deliveries each of them has, and one that does not answer holds up only itself.
+// endpoint is the state of one scheme, host and port for the webhooks of one Leader. Endpoints take turns, however many
+// deliveries each of them has, and a failing one holds up only itself.
 type endpoint struct {
 	of          *leader
 	name        string // scheme://host:port
-	ready       []Job  // deliveries that wait for their turn, oldest first
+	ready       []Job  // deliveries waiting for their turn, oldest first
 	inFlight    int    // attempts
 	breaker     breaker
 	deliveredAt time.Time // when it last answered with 2xx
@@ -21,23 +21,23 @@ type endpoint struct {
 	skipped     leftBy    // those with deliveries to it in the store, because too many waited in memory
 }
 
-// provenFor is how long an endpoint is trusted after it has answered with 2xx.
+// provenFor is the time of trust in an endpoint after an answer with 2xx.
 const provenFor = 10 * time.Minute
 
-// proven reports whether an endpoint has answered well lately. One that has not gets one attempt at a time.
+// proven reports whether an endpoint has answered well lately. Others get one attempt at a time.
 func (p *endpoint) proven(now time.Time) bool {
 	return p.breaker.failures == 0 && !p.deliveredAt.IsZero() && now.Sub(p.deliveredAt) < provenFor
 }
 
-// InFlightPerEndpoint is the number of attempts in flight at one endpoint that is proven.
+// InFlightPerEndpoint is the number of attempts in flight at one proven endpoint.
 const InFlightPerEndpoint = 16
 
 const (
-	readyProven   = 1024 // deliveries of one endpoint that wait in memory; the others stay in the store
-	readyUnproven = 2    // likewise, where it is not known to answer
+	readyProven   = 1024 // waiting deliveries of one endpoint in memory; the others stay in the store
+	readyUnproven = 2    // likewise, if it is not known to answer
 )
 
-// width is how many attempts may be in flight.
+// width is the most attempts in flight.
 func (p *endpoint) width(now time.Time) int {
 	if p.proven(now) {
 		return InFlightPerEndpoint
@@ -45,7 +45,7 @@ func (p *endpoint) width(now time.Time) int {
 	return 1
 }
 
-// quota is how many deliveries may wait.
+// quota is the most deliveries waiting.
 func (p *endpoint) quota(now time.Time) int {
 	if p.proven(now) {
 		return readyProven
@@ -53,7 +53,7 @@ func (p *endpoint) quota(now time.Time) int {
 	return readyUnproven
 }
 
-// next returns which of the deliveries is attempted next: the oldest one whose Queue is not paused. It is -1 for none.
+// next returns the index of the next delivery to attempt: the oldest one of a Queue not paused. It is -1 for none.
 func (p *endpoint) next() int {
 	return slices.IndexFunc(p.ready, func(j Job) bool { return !j.queue.isPaused() })
 }
@@ -73,13 +73,13 @@ func (p *endpoint) idle(now time.Time) bool {
 	return p.breaker.failures == 0 && p.breaker.until.IsZero() || now.Sub(since) > maxOpen
 }
 
-// State is what is known of an endpoint.
+// State is the known state of an endpoint.
 type State struct {
 	Endpoint string
 	Breaker  BreakerState
 	InFlight int       // attempts
 	Failures int       // in a row
-	Until    time.Time // when an endpoint whose breaker is open is attempted again
+	Until    time.Time // when an endpoint with an open breaker is attempted again
 	Since    time.Time // when a disabled one was disabled
 }
 

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// This is not an LRU cache: the endpoint that is dropped first is not the one that was used the longest time ago.
+// This is not an LRU cache: the endpoint dropped first is not the one unused for the longest time.
 
 // admit reports whether another endpoint of a Leader may be kept, and drops others for it. Endpoints with deliveries
-// that wait or are in flight stay. Of the others, endpoints of which nothing is known are dropped first, then
-// endpoints that fail, whose breakers become dormant. An endpoint that works is dropped for its own Leader only.
+// waiting or in flight stay. Of the others, unknown endpoints are dropped first, then failing endpoints: their breakers
+// become dormant. A working endpoint is dropped for its own Leader only.
 func (s *Scheduler) admit(l *leader, now time.Time) bool {
 	n, most := len(l.endpoints), s.limits.EndpointsPerLeader
 	if n >= most && !s.evict(l, now) && !s.evictOldest(l) {
@@ -31,7 +31,7 @@ func (s *Scheduler) admit(l *leader, now time.Time) bool {
 	return false
 }
 
-// sweep forgets the endpoints of a Leader of which nothing is known, and reports whether there were any.
+// sweep forgets the unknown endpoints of a Leader, and reports whether there were any.
 func (s *Scheduler) sweep(l *leader, now time.Time) bool {
 	before := s.endpoints
 	for _, p := range l.endpoints {
@@ -42,7 +42,7 @@ func (s *Scheduler) sweep(l *leader, now time.Time) bool {
 	return s.endpoints < before
 }
 
-// evict forgets some endpoints of a Leader that do not work, and reports whether there were any.
+// evict forgets some unproven endpoints of a Leader, and reports whether there were any.
 func (s *Scheduler) evict(l *leader, now time.Time) bool {
 	if s.sweep(l, now) {
 		return true
@@ -60,7 +60,7 @@ func (s *Scheduler) evict(l *leader, now time.Time) bool {
 	return s.endpoints < before
 }
 
-// evictOldest forgets the endpoint of a Leader that was used the longest time ago, and reports whether there was one.
+// evictOldest forgets the endpoint of a Leader unused for the longest time, and reports whether there was one.
 func (s *Scheduler) evictOldest(l *leader) bool {
 	var oldest *endpoint
 	for _, p := range l.endpoints {
@@ -91,6 +91,6 @@ func (s *Scheduler) dormantKey(leader, endpoint string) dormantKey {
 	return dormantKey{maphash.String(s.seed, leader), maphash.String(s.seed, endpoint)}
 }
 
-// maxDormant is the number of breakers of endpoints that are not in memory. Beyond it the oldest is forgotten, which
-// means that its endpoint is attempted as often as a new one.
+// maxDormant is the number of breakers of endpoints not in memory. Beyond it the oldest is forgotten: its endpoint is
+// then attempted as often as a new one.
 const maxDormant = 1 << 16

@@ -10,7 +10,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
-// At the limit, endpoints that fail go and their breakers stay. Endpoints that work, or have work, stay.
+// At the limit, failing endpoints go and their breakers stay. Working endpoints, and those with work, stay.
 func TestEviction(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const most, each = 2048, 128
@@ -52,7 +52,7 @@ func TestEviction(t *testing.T) {
 		if got := s.breakerOf(s.leaderOf("other"), "dead7"); got != (breaker{}) {
 			t.Errorf("another Leader's breaker is %+v", got)
 		}
-		for name, want := range dead { // one that comes back continues where it was
+		for name, want := range dead { // one coming back continues from its place
 			if one.endpoints[name] == nil && want.until.IsZero() {
 				if p := add(name, one); p == nil || p.breaker != want {
 					t.Errorf("it came back as %+v, want %+v", p, want)
@@ -61,7 +61,7 @@ func TestEviction(t *testing.T) {
 			}
 		}
 
-		// Where all have work, there is room for no other one; but there is for another Leader's.
+		// If all have work, there is room for no other one; but there is for another Leader's.
 		for _, p := range one.endpoints {
 			p.ready = []Job{{}}
 		}
@@ -78,7 +78,7 @@ func TestEviction(t *testing.T) {
 			p.deliveredAt = now
 		}
 
-		// Of all Leaders together, too, endpoints that fail go first, and only of Leaders that have more.
+		// Of all Leaders together, too, failing endpoints go first, and only of Leaders with more.
 		for i := 2; s.endpoints < most; i++ {
 			l := s.leaderOf(fmt.Sprint("l", i))
 			for j := 0; j < each && s.endpoints < most; j++ {

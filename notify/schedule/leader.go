@@ -4,25 +4,25 @@ package schedule
 
 import "time"
 
-// leader is what memory holds of one Leader's webhooks. Each Leader has endpoints, breakers and a share of all attempts
-// of its own, so that the receivers of one Leader delay no other Leader.
+// leader is the memory of one Leader's webhooks. Each Leader has endpoints, breakers and a share of all attempts of its
+// own, so the receivers of one Leader delay no other Leader.
 type leader struct {
 	key       string               // as given to Offer
 	endpoints map[string]*endpoint // by scheme://host:port
 
-	ready    int // deliveries that wait
+	ready    int // waiting deliveries
 	inFlight int // attempts
-	unproven int // of these, those at endpoints that are not proven
-	retries  int // of these, those at endpoints that have failed
+	unproven int // of these, those at endpoints not proven
+	retries  int // of these, those at failed endpoints
 
-	lines  [3][]*endpoint // endpoints that wait for their turn
+	lines  [3][]*endpoint // endpoints waiting for their turn
 	inLine [3]bool        // waits in the Scheduler's line of the same number
 
 	full      leftBy    // those with its deliveries in the store, because all its places in memory were taken
 	fullUntil time.Time // before this, no other endpoint is admitted
 }
 
-// The most that one Leader may have of what all Leaders share.
+// The most for one Leader of the things shared by all Leaders.
 const (
 	leaderEndpoints = 1024
 	leaderReady     = maxReady / 8 * 7
@@ -31,7 +31,7 @@ const (
 	leaderRetries   = maxRetries / 8 * 7
 )
 
-// fullFor is how long a Leader without room for another endpoint waits before it looks for room again.
+// fullFor is the wait of a Leader without room for another endpoint before it looks for room again.
 const fullFor = 5 * time.Second
 
 // mayAttempt reports whether an attempt at an endpoint of a line may begin.
@@ -40,7 +40,7 @@ func (l *leader) mayAttempt(line int) bool {
 		(line != failingLine || l.retries < leaderRetries)
 }
 
-// leaderOf returns a Leader. One that has no endpoints is not kept.
+// leaderOf returns a Leader. One without endpoints is not kept.
 func (s *Scheduler) leaderOf(key string) *leader {
 	l := s.leaders[key]
 	if l == nil {

@@ -13,8 +13,8 @@ import (
 // maxLeftFor bounds Queue.leftFor. Beyond it, a scan reads more outboxes than it must.
 const maxLeftFor = 1 << 16
 
-// blocker is why a delivery was left in the store: an endpoint has too many, or a Leader too many endpoints. The zero
-// blocker is any other reason.
+// blocker is the reason a delivery was left in the store: an endpoint has too many, or a Leader too many endpoints. The
+// zero blocker is any other reason.
 type blocker struct {
 	endpoint *endpoint
 	leader   *leader
@@ -28,12 +28,12 @@ func (b blocker) gone(now time.Time) bool {
 	return !b.leader.fullUntil.After(now)
 }
 
-// Due is a delivery of an outbox that is due.
+// Due is a due delivery of an outbox.
 type Due struct{ Webhook, Endpoint string }
 
 // Offer takes the due deliveries of a Leader's outbox into memory, as far as there is room and they are not in memory
-// already, and leaves the others in the store. at is when the outbox is due there: where that is later than now, Offer
-// asks for a scan then.
+// already, and leaves the others in the store. at is when the outbox is due there: if it is later than now, Offer asks
+// for a scan then.
 func (q *Queue) Offer(outbox, leader string, due []Due, at, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -61,7 +61,7 @@ func (q *Queue) Offer(outbox, leader string, due []Due, at, now time.Time) {
 	q.dispatch()
 }
 
-// take takes a delivery into memory if there is room. If not, it returns why.
+// take takes a delivery into memory if there is room. If not, it returns the reason.
 func (q *Queue) take(j Job, leader string, now time.Time) (blocker, bool) {
 	if slices.Contains(q.jobs[j.Outbox], j.Webhook) {
 		return blocker{}, true
@@ -105,7 +105,7 @@ func (q *Queue) take(j Job, leader string, now time.Time) (blocker, bool) {
 	return blocker{}, true
 }
 
-// capacityFreed asks for scans where what was left in the store fits into memory again.
+// capacityFreed asks for scans if deliveries left in the store fit into memory again.
 func (s *Scheduler) capacityFreed(p *endpoint, now time.Time) {
 	if len(p.ready) <= p.quota(now)/2 {
 		at := now
@@ -123,7 +123,7 @@ func (s *Scheduler) capacityFreed(p *endpoint, now time.Time) {
 }
 
 // HoldUntil returns the time until which a due delivery of a Leader to an endpoint must wait, zero if it may be
-// attempted now. Deliveries that wait are spread over some time after it.
+// attempted now. Waiting deliveries are spread over some time after it.
 func (q *Queue) HoldUntil(leader, endpoint string, now time.Time) time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -136,13 +136,13 @@ func (q *Queue) HoldUntil(leader, endpoint string, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// Skip reports whether a scan need not read an outbox that is due at a time: its deliveries are in memory, it is in
-// quarantine, or what blocked its deliveries still does.
+// Skip reports whether a scan need not read an outbox due at a time: its deliveries are in memory, it is in quarantine,
+// or they are still blocked.
 func (q *Queue) Skip(outbox string, at, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.jobs[outbox]) > 0 {
-		return true // the end of that delivery offers the others
+		return true // the end of the delivery offers the others
 	}
 	if until, held := q.inQuarantine(outbox, now); held {
 		q.config.Leave(at)
@@ -163,13 +163,13 @@ func (q *Queue) Skip(outbox string, at, now time.Time) bool {
 	return false
 }
 
-// Rescan asks for a scan of all outboxes that are due, at a time.
+// Rescan asks for a scan of all due outboxes, at a time.
 func (q *Queue) Rescan(at time.Time) {
 	q.config.Leave(replay.StartOfTime)
 	q.config.Wake(at)
 }
 
-// NothingLeft is called after a scan that has left nothing in the store that is due.
+// NothingLeft is called after a scan has left nothing due in the store.
 func (q *Queue) NothingLeft() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -11,29 +11,29 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// Config is what a Queue needs of others. Leave and Wake are called under the lock of the Scheduler.
+// Config has the functions a Queue needs of others. Leave and Wake are called under the lock of the Scheduler.
 type Config struct {
 	Run   func(*Attempt)      // makes an attempt, in a goroutine of the Queue
-	Leave func(at time.Time)  // records that an outbox that is due at a time was left in the store, for the next scan
+	Leave func(at time.Time)  // records an outbox due at a time and left in the store, for the next scan
 	Wake  func(time.Time)     // asks for a scan of the store at a time
-	Log   func() *slog.Logger // logs breakers that open and close
+	Log   func() *slog.Logger // logs opening and closing breakers
 }
 
-// Queue offers the deliveries of one store to a Scheduler, and has what is known of that store alone. Its methods may
+// Queue offers the deliveries of one store to a Scheduler, and has the knowledge of that store alone. Its methods may
 // be called by any number of goroutines at once.
 type Queue struct {
 	*Scheduler
 	config   Config
 	attempts sync.WaitGroup
 
-	// The lock of the Scheduler guards what follows.
+	// The lock of the Scheduler guards the fields below.
 	running  bool
 	closed   bool
 	jobs     map[string][]string  // by outbox: the webhooks with a delivery in memory, waiting or in flight
-	disabled map[string]time.Time // endpoints, and since when
+	disabled map[string]time.Time // endpoints, and the time of the disabling
 
-	// What was left in the store.
-	leftFor     map[uint64]blocker // hashes of outboxes that were left for one reason
+	// Deliveries left in the store.
+	leftFor     map[uint64]blocker // hashes of outboxes left for one reason
 	quarantined *simplelru.LRU[string, time.Time]
 	paused      <-chan struct{} // no attempt begins before it is closed; nil for none
 }
@@ -55,7 +55,7 @@ func (s *Scheduler) Open(c Config) *Queue {
 	return q
 }
 
-// Start begins to make attempts. slots is how many may be in flight, of all Queues; a later Start changes it.
+// Start begins to make attempts. slots is the most in flight, of all Queues; a later Start changes it.
 func (q *Queue) Start(slots int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -65,8 +65,8 @@ func (q *Queue) Start(slots int) {
 	}
 }
 
-// Close has no further attempt begin, takes what waits out of memory, and waits for attempts in flight. Its caller
-// cancels them.
+// Close has no further attempt begin, takes waiting deliveries out of memory, and waits for attempts in flight. Its
+// caller cancels them.
 func (q *Queue) Close() {
 	q.mu.Lock()
 	q.running, q.closed = false, true
@@ -86,7 +86,7 @@ func (q *Queue) Close() {
 	q.mu.Unlock()
 }
 
-// Remove takes a delivery that was attempted out of memory, so that the next one of its webhook can be offered.
+// Remove takes a delivery out of memory after its attempt. Then the next one of its webhook can be offered.
 func (q *Queue) Remove(j Job) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -103,7 +103,7 @@ func (q *Queue) remove(j Job) {
 	}
 }
 
-// drain takes what the Queue has waiting for an endpoint out of memory, and returns the outboxes.
+// drain takes the Queue's waiting deliveries to an endpoint out of memory, and returns the outboxes.
 func (q *Queue) drain(p *endpoint) (outboxes []string) {
 	p.ready = slices.DeleteFunc(p.ready, func(j Job) bool {
 		if j.queue != q {
@@ -114,7 +114,7 @@ func (q *Queue) drain(p *endpoint) (outboxes []string) {
 		return true
 	})
 	if len(p.ready) == 0 {
-		p.ready = nil // an endpoint that fails keeps no memory
+		p.ready = nil // a failing endpoint keeps no memory
 	}
 	q.ready -= len(outboxes)
 	p.of.ready -= len(outboxes)
@@ -122,7 +122,7 @@ func (q *Queue) drain(p *endpoint) (outboxes []string) {
 	return outboxes
 }
 
-// leftBy are Queues that have left deliveries in the store for one reason.
+// leftBy are Queues with deliveries left in the store for one reason.
 type leftBy []*Queue
 
 func (l *leftBy) add(q *Queue) {

@@ -35,7 +35,7 @@ func TestQueuesShareSlots(t *testing.T) {
 			for j := range 20 {
 				q.offer(fmt.Sprint("leader", i, j), fmt.Sprint("webhook", i, j))
 			}
-			if n := s.Counts().InFlight; n != slots/2 { // the other half is for endpoints that are proven
+			if n := s.Counts().InFlight; n != slots/2 { // the other half is for proven endpoints
 				t.Errorf("%d attempts are in flight when %d Queues have deliveries", n, i+1)
 			}
 		}
@@ -43,8 +43,8 @@ func TestQueuesShareSlots(t *testing.T) {
 	})
 }
 
-// TestQueueCloses: what a Queue has waiting leaves memory when it closes, and what another one has stays. What is known
-// of endpoints outlives both.
+// TestQueueCloses: the waiting deliveries of a Queue leave memory when it closes, and those of another one stay. The
+// knowledge of endpoints outlives both.
 func TestQueueCloses(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := New(Limits{})
@@ -78,7 +78,7 @@ func TestQueueCloses(t *testing.T) {
 	})
 }
 
-// TestPausedQueue: a Queue that is paused holds up no other one, even where they have the same endpoint.
+// TestPausedQueue: a paused Queue holds up no other one, even if they have the same endpoint.
 func TestPausedQueue(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := New(Limits{})
@@ -106,7 +106,7 @@ func TestPausedQueue(t *testing.T) {
 	})
 }
 
-// TestQueuesShareBreakers: a breaker that opens holds back a Leader's deliveries of all Queues. Those that waited leave
+// TestQueuesShareBreakers: an opening breaker holds back a Leader's deliveries of all Queues. The waiting ones leave
 // memory, and the store of each is scanned for them. To disable an endpoint concerns one store.
 func TestQueuesShareBreakers(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestQueuesShareBreakers(t *testing.T) {
 	})
 }
 
-// TestQueuesWithoutRoom: all Queues that have left deliveries in their stores are told when there is room.
+// TestQueuesWithoutRoom: all Queues with deliveries left in their stores are woken when there is room.
 func TestQueuesWithoutRoom(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s, goOn, woken := New(Limits{}), make(chan struct{}), make([]int, 3)
@@ -188,7 +188,7 @@ func TestQueuesWithoutRoom(t *testing.T) {
 	})
 }
 
-// cancel closes the Queue, whose attempts end then.
+// cancel closes the Queue. Its attempts end then.
 func (r *recorder) cancel(attempts chan struct{}) {
 	done := make(chan struct{})
 	go func() {

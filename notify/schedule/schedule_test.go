@@ -17,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/notify/delivery"
 )
 
-// recorder is a Queue with what it asks for.
+// recorder is a Queue with a record of its requests.
 type recorder struct {
 	*Queue
 	mu       sync.Mutex
@@ -25,7 +25,7 @@ type recorder struct {
 	left     int
 }
 
-// record returns a Queue of a Scheduler whose attempts have an outcome at once.
+// record returns a Queue of a Scheduler. Its attempts have an outcome at once.
 func record(s *Scheduler, outcome delivery.Outcome) *recorder {
 	r := new(recorder)
 	r.Queue = s.Open(Config{

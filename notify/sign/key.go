@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sign makes the signatures of Standard Webhooks 1.0, by which a receiver knows that a webhook
-// comes from this gateway, when it was sent, and that it was not changed.
+// Package sign makes the signatures of Standard Webhooks 1.0. They prove three things to a receiver: the webhook comes
+// from this gateway, was sent at the given time, and was not changed.
 //
-// A key is "whsec_" and a secret that both ends share (HMAC-SHA256, signatures "v1"), or "whsk_" and a private key
-// whose public half, "whpk_", is all that the receiver needs (ed25519, signatures "v1a"). Both are in base64.
+// A key is "whsec_" and a secret shared by both ends (HMAC-SHA256, signatures "v1"), or "whsk_" and a private key
+// (ed25519, signatures "v1a"). Its public half, "whpk_", is enough for the receiver. Both are in base64.
 package sign
 
 import (
@@ -23,7 +23,7 @@ const (
 	privatePrefix = "whsk_"
 	publicPrefix  = "whpk_"
 
-	// The spec's limits of a shared secret, in bytes, and the size of one that is made here.
+	// The spec's limits of a shared secret, in bytes, and the size of one made here.
 	minSecret, maxSecret, newSecret = 24, 64, 32
 
 	maxKey = 128 // bytes of a key as text; the longest valid one has 94
@@ -32,12 +32,12 @@ const (
 // Key is one signing key. It never shows itself: printed, logged or marshalled it is its prefix and "[redacted]". The
 // zero Key signs nothing.
 type Key struct {
-	// A function, because fmt prints unexported fields of a struct that holds a Key without calling the Key's methods,
-	// with some verbs through pointers too. It cannot print what a function returns. It is nil in the zero Key.
+	// A function, because fmt prints unexported fields of a struct with a Key without calling the Key's methods, with some
+	// verbs through pointers too. It cannot print the result of a function. It is nil in the zero Key.
 	reveal func() material
 }
 
-// material is what a Key hides. In that of the zero Key no field is set, in any other exactly one.
+// material is the hidden content of a Key. In the zero Key no field is set, in any other exactly one.
 type material struct {
 	secret  []byte             // of HMAC-SHA256
 	private ed25519.PrivateKey // of ed25519
@@ -53,7 +53,7 @@ func (k Key) material() material {
 }
 
 // Parse reads a signing key: "whsec_" and the base64 of 24 to 64 bytes, or "whsk_" and the base64 of an ed25519 seed
-// (32 bytes) or private key (64 bytes). Its errors say what to change, and never hold the key.
+// (32 bytes) or private key (64 bytes). Its errors name the change to make, and never hold the key.
 func Parse(s string) (Key, error) {
 	switch {
 	case len(s) > maxKey:
@@ -97,7 +97,7 @@ func privateKey(b []byte) (ed25519.PrivateKey, error) {
 	case ed25519.SeedSize:
 		return ed25519.NewKeyFromSeed(b), nil
 	case ed25519.PrivateKeySize:
-		// To sign with a public half that is not the seed's would give the private key away.
+		// To sign with another public half than the seed's would give the private key away.
 		private := ed25519.NewKeyFromSeed(b[:ed25519.SeedSize])
 		if !private.Equal(ed25519.PrivateKey(b)) {
 			return nil, errors.New("the private and the public half of the key after whsk_ do not belong together")
@@ -120,7 +120,7 @@ func decode(s, prefix string) ([]byte, error) {
 	return b, nil
 }
 
-// Public returns the key by which receivers verify, "whpk_" and base64, or "" where they need the secret itself.
+// Public returns the key by which receivers verify, "whpk_" and base64, or "" if they need the secret itself.
 func (k Key) Public() string {
 	private := k.material().private
 	if private == nil {
@@ -142,7 +142,7 @@ func random(prefix string, n int) string {
 	return prefix + base64.StdEncoding.EncodeToString(b)
 }
 
-// String returns what kind of key k is.
+// String returns the kind of the key k.
 func (k Key) String() string {
 	switch m := k.material(); {
 	case m.private != nil:
@@ -160,7 +160,7 @@ func (k Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String()) 
 // GoString is String.
 func (k Key) GoString() string { return k.String() }
 
-// MarshalText returns what String does; JSON and others use it. It is not for storing a key.
+// MarshalText returns the same as String; JSON and others use it. It is not for storing a key.
 func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // LogValue implements slog.LogValuer.

@@ -17,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/notify/sign/signtest"
 )
 
-// encode returns a key as text, with n bytes that rise from first.
+// encode returns a key as text, with n bytes rising from first.
 func encode(prefix string, first byte, n int) string {
 	b := make([]byte, n)
 	for i := range b {
@@ -190,7 +190,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		k, err := Parse(s)
 		if err != nil {
-			// The error may name a prefix, and nothing of what follows it.
+			// The error may name a prefix, and nothing behind it.
 			if _, rest, _ := strings.Cut(s, "_"); len(rest) > 8 && strings.Contains(err.Error(), rest) {
 				t.Errorf("the error of %q holds it: %v", s, err)
 			}

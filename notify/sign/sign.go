@@ -30,8 +30,8 @@ type Keys []Key
 // Timestamp returns at as it stands in HeaderTimestamp: Unix time in seconds.
 func Timestamp(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
 
-// Header returns the value of HeaderSignature: one signature for each key, in their order. HeaderID must be id, which
-// holds no dot, HeaderTimestamp must be Timestamp(at), and the body must be sent as it is, to the byte.
+// Header returns the value of HeaderSignature: one signature for each key, in their order. HeaderID must be id, without
+// a dot, HeaderTimestamp must be Timestamp(at), and the body must be sent as it is, to the byte.
 func (ks Keys) Header(id string, at time.Time, body []byte) string {
 	head := head(id, Timestamp(at))
 	var whole []byte // head and body; ed25519 wants them in one piece, HMAC does not
@@ -59,7 +59,7 @@ func (ks Keys) Header(id string, at time.Time, body []byte) string {
 	return s.String()
 }
 
-// head is what is signed before the body.
+// head is the signed text before the body.
 func head(id, timestamp string) []byte { return []byte(id + "." + timestamp + ".") }
 
 func join(head, body []byte) []byte {

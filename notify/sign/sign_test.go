@@ -12,7 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/notify/sign/signtest"
 )
 
-// The example of the specification, and for ed25519 that of its reference library.
+// The example of the specification, and for ed25519 the one of its reference library.
 const (
 	hmacKey    = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	ed25519Key = "whsk_VEVTVFNJR05JTkdLRVlET05PVFVTRVRISVNGT1JBTlk="
@@ -51,7 +51,7 @@ func TestHeader(t *testing.T) {
 	}
 }
 
-// TestReceiver: a receiver that verifies as the specification says takes what is signed, and nothing else.
+// TestReceiver: a receiver verifying by the specification takes signed notifications, and nothing else.
 func TestReceiver(t *testing.T) {
 	public := publicKey(t)
 	other := encode("whsec_", 1, 32)

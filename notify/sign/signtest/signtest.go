@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Tolerance is how far the time of an attempt may be from the receiver's, either way.
+// Tolerance is the largest difference of an attempt's time from the receiver's, either way.
 const Tolerance = 5 * time.Minute
 
 // Verify returns nil if one of the signatures in header, the value of webhook-signature, was made by a key over id,
