@@ -24,22 +24,22 @@ import (
 )
 
 // acps is a Partner like those on the reference implementation of ACPs v1. It answers a continue with the unchanged
-// task and acts on it later, answers a start that comes again with the task as it is, and answers HTTP 500 to
-// everything that it cannot read or does not know.
+// task and acts on it later, answers a repeated start with the task as it is, and answers HTTP 500 to everything
+// unreadable or unknown.
 type acps struct {
-	rpc, stream string        // the paths that it serves; an empty stream is none
-	works       time.Duration // how long a turn takes
+	rpc, stream string        // the paths served; an empty stream is none
+	works       time.Duration // the time of a turn
 	cuts        bool          // it takes a continue, and then breaks the connection
 	keeps       bool          // it keeps the messages of a task
 	lost        int           // so many messages are lost on the way to it
 	proxy       bool          // a proxy answers those by 502; else the connection breaks
-	registers   time.Duration // how long after a start the task is known; then the connection of the start breaks
+	registers   time.Duration // the time from a start until the task is known; then the connection of the start breaks
 
-	serving sync.WaitGroup // of connections that are to be closed
+	serving sync.WaitGroup // of connections to be closed
 
 	mu    sync.Mutex
 	tasks map[string]*acpsTask
-	asked []string // path, and command where the request is understood
+	asked []string // path, and command if the request is understood
 }
 
 type acpsTask struct {
@@ -61,8 +61,8 @@ func (a *acps) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// fail answers as uvicorn does for an application that fails: HTTP 500, which says nothing of the connection, and a
-// moment later the connection is closed. What has come on it meanwhile was not read.
+// fail answers as uvicorn does for a failing application: HTTP 500, without a word of the connection, and a moment
+// later the connection is closed. Anything sent on it meanwhile was not read.
 func fail(w http.ResponseWriter) {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	if err != nil {
@@ -75,7 +75,7 @@ func fail(w http.ResponseWriter) {
 	conn.Close()
 }
 
-// Close waits for the connections that are to be closed.
+// Close waits for the connections to be closed.
 func (a *acps) Close() error {
 	a.serving.Wait()
 	return nil
@@ -170,7 +170,7 @@ func (a *acps) answer(w http.ResponseWriter, r *http.Request, body []byte) (fail
 	return false
 }
 
-// taken returns what the agent was asked since the last call.
+// taken returns the requests to the agent since the last call.
 func (a *acps) taken() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -198,7 +198,7 @@ func then(last agent.Report, id, text string) *agent.Turn {
 	return t
 }
 
-// TestContinueIsAnsweredFirst holds that an answer of an agent that has not acted yet is not the end of the turn.
+// TestContinueIsAnsweredFirst: an agent's answer before it has acted is not the end of the turn.
 func TestContinueIsAnsweredFirst(t *testing.T) {
 	a := &acps{rpc: "/", works: 40 * time.Second}
 	withAgent(t, a, speaksAIP("http://agent/"), func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
@@ -235,8 +235,8 @@ func TestContinueIsAnsweredFirst(t *testing.T) {
 	})
 }
 
-// TestContinueIsTakenOnce holds that a continue which was answered before it was acted on continues by polling, and is
-// not sent again, when another process resumes the turn.
+// TestContinueIsTakenOnce: a continue answered before it was acted on continues by polling, and is not sent again, when
+// another process resumes the turn.
 func TestContinueIsTakenOnce(t *testing.T) {
 	a := &acps{rpc: "/", works: 40 * time.Second}
 	withAgent(t, a, speaksAIP("http://agent/"), func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
@@ -263,7 +263,7 @@ func TestContinueIsTakenOnce(t *testing.T) {
 	})
 }
 
-// sendOnly sends a turn's message, and does nothing more, as a gateway does that dies then.
+// sendOnly sends a turn's message, and does nothing more, like a gateway dying then.
 func sendOnly(ctx context.Context, at *agentUnderTest, t *agent.Turn) error {
 	x, err := at.transport.Routes(translate.Send)[0].Open(ctx, &upstream.Request{
 		Operation: translate.Send, Ref: t.Ref, Body: at.codec.AppendTurn(nil, t, false), IdleTimeout: time.Minute,
@@ -276,8 +276,8 @@ func sendOnly(ctx context.Context, at *agentUnderTest, t *agent.Turn) error {
 	return err
 }
 
-// TestContinueIsNotSentTwice holds that a continue of which nothing is known but that it was sent is not sent again to
-// an agent that may be acting on it, and that its result is not lost.
+// TestContinueIsNotSentTwice: a continue, known only to have been sent, is not sent again to an agent that may be
+// acting on it. Its result is not lost.
 func TestContinueIsNotSentTwice(t *testing.T) {
 	for _, tc := range []struct {
 		name, text string
@@ -333,12 +333,12 @@ func TestContinueIsNotSentTwice(t *testing.T) {
 	}
 }
 
-// notKnown is the error of a continue of which its agent does not say whether it has received it.
+// notKnown is the error of a continue if its agent does not say whether it has received it.
 const notKnown = "agent-timeout: the connection to the agent broke, and it is unknown whether the agent has received " +
 	"the message: the agent does not say, and has not acted on it for 5m0s"
 
-// TestUnchangedAnswer holds that an answer of the state before the turn is waited out where the state is dated. An
-// agent that does not date its states may say the same twice.
+// TestUnchangedAnswer: an answer of the state before the turn is waited out if the state is dated. An agent without
+// dates may say the same twice.
 func TestUnchangedAnswer(t *testing.T) {
 	const dated = `{"jsonrpc":"2.0","id":"1","result":{"id":"t","status":{"state":"input-required",` +
 		`"timestamp":"2026-01-01T00:00:00.123Z"}}}`
@@ -378,8 +378,8 @@ func TestUnchangedAnswer(t *testing.T) {
 	}
 }
 
-// TestWhereAPartnerAnswers holds that a Partner is reached by the URL of its mount point and by that of its rpc,
-// whether it has streams, and where; and that what was found out is remembered.
+// TestWhereAPartnerAnswers: a Partner is reached by the URL of its mount point and by that of its rpc, with streams at
+// any place or none; and the findings are remembered.
 func TestWhereAPartnerAnswers(t *testing.T) {
 	for _, tc := range []struct {
 		name, url    string
@@ -438,8 +438,7 @@ func TestWhereAPartnerAnswers(t *testing.T) {
 	}
 }
 
-// TestNoPartner holds that a URL at which no Partner answers is an error each time, and no reason to look elsewhere for
-// ever.
+// TestNoPartner: a URL without a Partner is an error each time, and no reason to look elsewhere for ever.
 func TestNoPartner(t *testing.T) {
 	a := &acps{rpc: "/a/rpc"}
 	withAgent(t, a, speaksAIP("http://agent/b"), func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {

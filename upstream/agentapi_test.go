@@ -22,7 +22,7 @@ import (
 )
 
 // runtime is an agent of the Agent API: it answers each request by the next of its answers, the last one again and
-// again, and keeps what it was asked.
+// again, and keeps the requests.
 type runtime struct {
 	answers []http.HandlerFunc
 	stop    http.HandlerFunc
@@ -45,7 +45,7 @@ func (a *runtime) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, r)
 }
 
-// events answers by a stream that ends behind these events.
+// events answers by a stream of these events.
 func events(list ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) { streams(false, list...)(w, r, 0) }
 }
@@ -68,7 +68,7 @@ const (
 		`"content":[{"type":"text","text":"hi"}]}`
 )
 
-// notAgain is why a run that may have begun is not sent again.
+// notAgain is the reason not to send a run again: it may have begun.
 const notAgain = "; the message is not sent again, since the agent may have acted on it"
 
 // inRuntime runs f with an agent of the Agent API.
@@ -83,7 +83,7 @@ func inRuntime(t *testing.T, a *runtime, o agentapi.Options, f func(t *testing.T
 	withAgent(t, a, change, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) { f(t, h) })
 }
 
-// TestRuns holds how runs of the Agent API end, and that one that may have begun is not sent again.
+// TestRuns: the ends of runs of the Agent API. A run is not sent again if it may have begun.
 func TestRuns(t *testing.T) {
 	const gone = "unsupported-operation: the connection to the agent is gone, and agentapi cannot ask how a task stands" +
 		notAgain
@@ -155,7 +155,7 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// TestResumedRun holds that the run of another process is not sent again: it may have begun.
+// TestResumedRun: the run of another process is not sent again. It may have begun.
 func TestResumedRun(t *testing.T) {
 	a := &runtime{}
 	inRuntime(t, a, agentapi.Options{}, func(t *testing.T, h *upstream.Agent) {
@@ -169,7 +169,7 @@ func TestResumedRun(t *testing.T) {
 	}
 }
 
-// TestCancelOfASession holds that a run is stopped by its path, whatever that answers, and only while it is the task's.
+// TestCancelOfASession: a run is stopped by its path, whatever the answer, and only while it is the task's.
 func TestCancelOfASession(t *testing.T) {
 	stopped := []string{`/stop application/json {"user_id":"s","session_id":"s"}`}
 	working := func(c *agent.Turn) { c.From = task.Working }

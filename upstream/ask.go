@@ -13,19 +13,19 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// How long a request about a task may take.
+// The longest times of requests about a task.
 const (
 	pollTimeout   = 30 * time.Second // for one poll
-	askTimeout    = 10 * time.Second // for a request about a task whose run has failed
-	restTimeout   = 5 * time.Second  // for the request about a task that a stream has ended
+	askTimeout    = 10 * time.Second // for a request about a task after its run has failed
+	restTimeout   = 5 * time.Second  // for the request about a task ended by a stream
 	cancelTimeout = 2 * time.Second  // for a cancel to take effect
 )
 
 // Cancel implements partner.Agent. Some agents answer before the task is canceled, so the task is polled until it is
-// settled, for at most cancelTimeout. Where the dialect has no cancel (translate.Canceler), nothing is sent: the caller
-// ends the turn's run, which closes its connection, and the task is canceled. Where it has no get (translate.Getter),
-// the answer to the cancel is all that is known. A request that stops whatever the session does
-// (translate.SessionCanceler) is sent only if the agent works on the task.
+// settled, for at most cancelTimeout. If the dialect has no cancel (translate.Canceler), nothing is sent: the caller
+// ends the turn's run, closing its connection, and the task is canceled. If it has no get (translate.Getter), only the
+// answer to the cancel is known. A request stopping the whole session (translate.SessionCanceler) is sent only if the
+// agent works on the task.
 func (a *Agent) Cancel(ctx context.Context, t *agent.Turn) (agent.Report, error) {
 	r := run{Agent: a, ctx: ctx, turn: t}
 	if err := r.resolve(); err != nil {
@@ -74,12 +74,12 @@ func (a *Agent) Cancel(ctx context.Context, t *agent.Turn) (agent.Report, error)
 	return rep, nil
 }
 
-// errNoWork says that the agent does not work on the task whose session is to be stopped.
+// errNoWork is the error of a session not stopped because the agent does not work on the task.
 var errNoWork = errors.New("upstream: the agent does not work on the task")
 
 // mayCancel returns errNoWork if a request would stop the run of another task (translate.SessionCanceler). It is called
-// right before the request is sent. It waits for what the agent answers to a message that is being sent, for at most
-// cancelTimeout: the session may be busy with the run of another task.
+// right before the request is sent. It waits for the agent's answer to a message being sent, for at most cancelTimeout:
+// the session may be busy with the run of another task.
 func (r *run) mayCancel() error {
 	if r.facets.SessionCanceler != nil && !r.hasWork(cancelTimeout) {
 		return errNoWork
@@ -87,8 +87,8 @@ func (r *run) mayCancel() error {
 	return nil
 }
 
-// hasWork reports whether the agent works on the task that is to be canceled. It waits for at most a time for what the
-// agent answers.
+// hasWork reports whether the agent works on the task to be canceled. It waits for at most a time for the agent's
+// answer.
 func (r *run) hasWork(most time.Duration) bool {
 	if r.turn.From.Settled() {
 		return false
@@ -101,7 +101,7 @@ func (r *run) hasWork(most time.Duration) bool {
 	return r.turn.HasWork(ctx)
 }
 
-// cancel asks the agent once to stop the task of t, by the name that the agent has given it.
+// cancel asks the agent once to stop the task of t, by the agent's name for it.
 func (r *run) cancel(t *agent.Turn) (_ agent.Report, err error) {
 	if r.turn, err = r.names.of(r.ctx, t); err != nil {
 		return agent.Report{}, err
@@ -111,8 +111,8 @@ func (r *run) cancel(t *agent.Turn) (_ agent.Report, err error) {
 	return r.call(r.ctx, q)
 }
 
-// Complete implements partner.Agent. It informs an agent that waits for the Leader's decision that the task is
-// completed.
+// Complete implements partner.Agent. It informs an agent waiting for the Leader's decision of the completion of the
+// task.
 func (a *Agent) Complete(ctx context.Context, t *agent.Turn) error {
 	r := run{Agent: a, ctx: ctx, turn: t}
 	if err := r.resolve(); err != nil {
@@ -127,8 +127,8 @@ func (a *Agent) Complete(ctx context.Context, t *agent.Turn) error {
 	return err
 }
 
-// Describe returns the card that the agent shows to callers that it knows. For an agent that has none, the error is of
-// kind UnsupportedOperation.
+// Describe returns the agent's card for callers known to it. For an agent without one, the error is of kind
+// UnsupportedOperation.
 func (a *Agent) Describe(ctx context.Context) ([]byte, error) {
 	r := run{Agent: a, ctx: ctx, turn: &agent.Turn{}}
 	if err := r.resolve(); err != nil {
@@ -161,8 +161,8 @@ func (a *Agent) Describe(ctx context.Context) ([]byte, error) {
 	return card, err
 }
 
-// get asks for the turn's task. The reference implementation of ACPs v1 fails where it does not know one, and a task
-// that is started by the gateway's name for it can be started again.
+// get asks for the turn's task. The reference implementation of ACPs v1 fails for an unknown task. A task started by
+// the gateway's name for it can be started again.
 func (r *run) get(ctx context.Context) (agent.Report, error) {
 	if r.facets.Getter == nil {
 		return agent.Report{}, task.Errorf(task.UnsupportedOperation,
@@ -177,7 +177,7 @@ func (r *run) get(ctx context.Context) (agent.Report, error) {
 	return rep, err
 }
 
-// getWithin is get for a run, which does not wait longer than for a time or IdleTimeout.
+// getWithin is get for a run: it does not wait longer than for a time or IdleTimeout.
 func (r *run) getWithin(most time.Duration) (agent.Report, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, min(most, r.config.IdleTimeout))
 	defer cancel()
@@ -188,7 +188,7 @@ func (r *run) getWithin(most time.Duration) (agent.Report, error) {
 	return rep, err
 }
 
-// call sends a request that has one answer, in a slot for requests that are answered soon.
+// call sends a request with one answer, in a slot for requests with an answer due soon.
 func (r *run) call(ctx context.Context, q *query) (agent.Report, error) {
 	if !r.config.Slots.questions.acquire(ctx, r.turn.Leader) {
 		return agent.Report{}, Ended(ctx)
@@ -197,7 +197,7 @@ func (r *run) call(ctx context.Context, q *query) (agent.Report, error) {
 	return r.roundTrip(ctx, q, r.turn.Known)
 }
 
-// roundTrip sends a request that has one answer by the first route on which the agent takes it.
+// roundTrip sends a request with one answer by the first route accepted by the agent.
 func (r *run) roundTrip(ctx context.Context, q *query, known []task.Product) (agent.Report, error) {
 	var first error
 	for _, route := range r.transport.Routes(q.Operation) {
@@ -220,7 +220,7 @@ func (r *run) roundTripBy(
 	ctx context.Context, route Route, q *query, known []task.Product,
 ) (rep agent.Report, err error) {
 	defer func() { r.config.Traffic.note(ctx, err) }()
-	if q.Operation != translate.Get { // which changes nothing
+	if q.Operation != translate.Get { // a Get changes nothing
 		if err := r.mayAct(ctx, q.Operation); err != nil {
 			return rep, err
 		}
@@ -238,7 +238,7 @@ func (r *run) roundTripBy(
 	return r.reply(x, known)
 }
 
-// reply reads the one answer to a request. An answer that is a stream is read to its end.
+// reply reads the one answer to a request. If it is a stream, it is read to its end.
 func (r *run) reply(x asked, known []task.Product) (agent.Report, error) {
 	if x.Streams() {
 		return r.drain(x, known)
@@ -254,8 +254,8 @@ func (r *run) reply(x asked, known []task.Product) (agent.Report, error) {
 	return rep, nil
 }
 
-// register gives the agent the webhook of the turn, in the slot of the turn. The answer means nothing
-// but that the agent has taken the request.
+// register gives the agent the webhook of the turn, in the slot of the turn. The answer means only: the agent has taken
+// the request.
 func (r *run) register(q *query) error {
 	ctx, cancel := context.WithTimeout(r.ctx, askTimeout)
 	defer cancel()
@@ -266,8 +266,8 @@ func (r *run) register(q *query) error {
 	return err
 }
 
-// onlyReceived reports whether err says of an answer that it is none of the dialect, where it need not be one: the
-// agent has received the request.
+// onlyReceived reports whether err is that of an answer not of the dialect, when it need not be one: the agent has
+// received the request.
 func onlyReceived(err error) bool {
 	return err == nil || task.KindOf(err) == task.InvalidAgentResponse && ReasonOf(err) == NoReason
 }

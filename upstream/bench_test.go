@@ -19,7 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
 
-// quick is an agent that costs next to nothing: it knows no HTTP beyond what is needed.
+// quick is an agent at a cost of next to nothing: it knows only the HTTP needed.
 func quick(b *testing.B) (addr string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -81,8 +81,8 @@ func BenchmarkRun(b *testing.B) {
 	})
 }
 
-// BenchmarkReverseProxy measures what the standard library's proxy spends on passing the same through, without
-// the cost of the server in front of it.
+// BenchmarkReverseProxy measures the cost of passing the same through the standard library's proxy, without the cost of
+// the server in front of it.
 func BenchmarkReverseProxy(b *testing.B) {
 	u := &url.URL{Scheme: "http", Host: quick(b)}
 	transport := &http.Transport{MaxIdleConnsPerHost: 1024, DisableCompression: true}
@@ -101,7 +101,7 @@ func BenchmarkReverseProxy(b *testing.B) {
 	})
 }
 
-// BenchmarkTransport measures the floor that net/http sets: the same exchange with nothing around it.
+// BenchmarkTransport measures the floor set by net/http: the same exchange with nothing around it.
 func BenchmarkTransport(b *testing.B) {
 	u := &url.URL{Scheme: "http", Host: quick(b), Path: "/"}
 	transport := &http.Transport{MaxIdleConnsPerHost: 1024, DisableCompression: true}

@@ -20,7 +20,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/callback"
 )
 
-// inboxes is a Listener that counts the inboxes that are open.
+// inboxes is a Listener counting the open inboxes.
 type inboxes struct {
 	upstream.Listener
 	open atomic.Int64
@@ -38,8 +38,8 @@ func (l *inboxes) Listen(ctx context.Context, ref agent.Ref) *upstream.Inbox {
 	return inbox
 }
 
-// pusher is an agent without streams that pushes. sent is called once a turn has been sent, with a function that pushes
-// to the registered address; reply answers the turn.
+// pusher is a pushing agent without streams. sent is called once a turn has been sent, with a function to push to the
+// registered address; reply answers the turn.
 type pusher struct {
 	t         *testing.T
 	callbacks *callback.Server
@@ -126,7 +126,7 @@ func TestPushed(t *testing.T) {
 					func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
 						begun := time.Now()
 						got := show(way.run(t.Context(), h, turn("x")))
-						if tc.want == nil { // how many reports there are depends on which comes first
+						if tc.want == nil { // the number of reports depends on the first to come
 							if len(got) == 0 || got[len(got)-1] != "completed" {
 								t.Errorf("got %q", got)
 							}

@@ -13,8 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// TestStreamIsCutAnywhere: a stream that is cut anywhere ends as the whole one does, with nothing twice and nothing
-// missing.
+// TestStreamIsCutAnywhere: a stream cut anywhere ends as the whole one does, with nothing twice and nothing missing.
 func TestStreamIsCutAnywhere(t *testing.T) {
 	const body = "event: task_status_update\r\ndata: " +
 		"{\"result\":{\"id\":\"t\",\"status\":{\"state\":\"working\"}}}\r\n\r\n" +
@@ -60,8 +59,7 @@ func TestStreamIsCutAnywhere(t *testing.T) {
 	}
 }
 
-// TestAnswerIsCutAnywhere: an answer that is cut anywhere is an error that does not claim that the agent was not
-// reached.
+// TestAnswerIsCutAnywhere: an answer cut anywhere is an error, but not of an unreached agent.
 func TestAnswerIsCutAnywhere(t *testing.T) {
 	answer := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 		len(is("completed")), is("completed"))

@@ -22,7 +22,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// plain is a dialect that has no facets. A message is a state, "+" and a piece of the product, or "!" for an error.
+// plain is a dialect without facets. A message is a state, "+" and a piece of the product, or "!" for an error.
 type plain struct{}
 
 func (plain) Name() string                           { return "plain" }
@@ -56,7 +56,7 @@ func (d plain) Event(_ string, data []byte) (agent.Report, error) {
 	return d.Reply(data, nil)
 }
 
-// The facets that a dialect may have beside.
+// The possible facets of a dialect beside.
 type (
 	gets         struct{ plain }
 	cancels      struct{ plain }
@@ -150,7 +150,7 @@ func (x *wireExchange) Next() (upstream.Message, error) {
 	return upstream.Message{}, io.EOF
 }
 
-// over runs f in a bubble, with an agent that speaks a dialect over a wire.
+// over runs f in a bubble, with an agent speaking a dialect over a wire.
 func over(t *testing.T, codec translate.Client, w upstream.Transport, f func(t *testing.T, a *upstream.Agent)) {
 	t.Helper()
 	bubble.Test(t, func(t *testing.T) {
@@ -164,7 +164,7 @@ func over(t *testing.T, codec translate.Client, w upstream.Transport, f func(t *
 	})
 }
 
-// TestFacets: what a dialect lacks is done without where that is possible, and is a proper error where it is not.
+// TestFacets: the driver does without a missing facet of a dialect if possible, and returns a proper error if not.
 func TestFacets(t *testing.T) {
 	const done = string(task.AwaitingCompletion)
 	for _, c := range []struct {
@@ -249,8 +249,8 @@ func TestFacets(t *testing.T) {
 	}
 }
 
-// TestCancelFacet: an agent that cannot be asked to cancel is not asked, and its connection is closed with its run; one
-// that cannot be polled is believed.
+// TestCancelFacet: an agent without a cancel is not asked, and its connection is closed with its run; one without a get
+// is believed.
 func TestCancelFacet(t *testing.T) {
 	canceled := wireAnswer{messages: []string{string(task.Canceled)}}
 	for _, c := range []struct {
@@ -303,7 +303,7 @@ func TestCancelFacet(t *testing.T) {
 	})
 }
 
-// socket is a transport whose connection brings messages unasked.
+// socket is a transport with a connection for unasked messages.
 type socket struct {
 	wire
 	unasked chan []byte
@@ -314,8 +314,8 @@ func (s *socket) Listen(_ context.Context, ref agent.Ref) *upstream.Inbox {
 	return &upstream.Inbox{Messages: s.unasked, Close: func() { s.closed = true }}
 }
 
-// TestUnaskedMessages: a transport that is a Listener brings what the agent sends unasked, and a dialect without get
-// needs no more than that.
+// TestUnaskedMessages: a transport as a Listener brings the agent's unasked messages, and a dialect without get needs
+// no more.
 func TestUnaskedMessages(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -360,7 +360,7 @@ func TestUnaskedMessages(t *testing.T) {
 	}
 }
 
-// broken is a dialect with a bug in what reads answers.
+// broken is a dialect with a bug in its readers of answers.
 type broken struct{ plain }
 
 func (broken) Reply([]byte, []task.Product) (agent.Report, error) { panic("a reply") }

@@ -14,10 +14,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// errStreamEnded says that the agent has called its stream ended before the turn was, and has sent nothing after it.
+// errStreamEnded is the error of a stream called ended by the agent before the end of the turn, with nothing sent after
+// it.
 var errStreamEnded = Failed(task.InvalidAgentResponse, StreamCut, io.EOF, "the agent has ended its stream")
 
-// note keeps what matters of a report if the stream ends without a settled state. An agent that calls the stream ended
+// note keeps the parts of a report needed if the stream ends without a settled state. An agent calling the stream ended
 // all the same has the grace to go on.
 func (s *reading) note(rep *agent.Report) {
 	if len(rep.Chunks) > 0 || rep.Full && len(rep.Products) > 0 && !offersTheSame(s.run.turn, rep) {
@@ -40,8 +41,8 @@ func (s *reading) note(rep *agent.Report) {
 	}
 }
 
-// endedBy returns what a stream has brought if its agent may know nothing of the task afterwards (translate.Forgetter),
-// and has ended it: a connection that breaks is no such end.
+// endedBy returns the content of a stream if its agent may know nothing of the task afterwards (translate.Forgetter),
+// and has ended it: a broken connection is no such end.
 func (r *run) endedBy(b brought, err error) *brought {
 	if r.facets.Forgetter == nil || ReasonOf(err) != StreamCut || !errors.Is(err, io.EOF) {
 		return nil
@@ -49,8 +50,8 @@ func (r *run) endedBy(b brought, err error) *brought {
 	return &b
 }
 
-// concluded returns what a stream amounts to that its agent has ended behind an answer (translate.Concluder). A
-// connection that breaks is no such end.
+// concluded returns the report for a stream ended by its agent behind an answer (translate.Concluder). A broken
+// connection is no such end.
 func (s *reading) concluded(err error) (agent.Report, bool) {
 	c, ok := s.codec.(translate.Concluder)
 	if !ok || s.run.ctx.Err() != nil || ReasonOf(err) != StreamCut || !errors.Is(err, io.EOF) {
@@ -64,8 +65,8 @@ func (s *reading) concluded(err error) (agent.Report, bool) {
 	return rep, ok
 }
 
-// tellsNothing reports whether an agent whose stream has brought a result is asked, for a time, how the task stands,
-// and by an error does not say so. One that fails may only do so for a moment.
+// tellsNothing reports whether an agent, after a result in its stream, has answered questions for the task by errors
+// only, for a time. A failing agent may only fail for a moment.
 func (r *run) tellsNothing(err error, asked time.Duration) bool {
 	if r.ended == nil || !r.ended.delivered && len(r.ended.last) == 0 {
 		return false
@@ -80,8 +81,8 @@ func (r *run) tellsNothing(err error, asked time.Duration) bool {
 	return false
 }
 
-// conclude reports what a stream has brought that its agent has ended without a settled state as the result. err is
-// what the agent answers when it is asked how the task stands.
+// conclude reports the content of a stream, ended by its agent without a settled state, as the result. err is the
+// agent's answer to a question for the task.
 func (r *run) conclude(err error) {
 	r.logger().LogAttrs(r.ctx, slog.LevelWarn, "the agent has ended its stream without a last state, and does not say "+
 		"how the task stands; what it has delivered is taken for the result", slog.Any("error", err))

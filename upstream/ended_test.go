@@ -13,8 +13,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// TestStreamWithoutALastState: what a stream has brought that its agent ends without a settled state is the result if
-// the agent then does not say how the task stands. Without a result the turn fails, and the error says why.
+// TestStreamWithoutALastState: the content of a stream, ended by its agent without a settled state, is the result if
+// the agent then does not tell the state of the task. Without a result the turn fails, and the error gives the reason.
 func TestStreamWithoutALastState(t *testing.T) {
 	const (
 		remark = ": the agent has ended its stream without saying that it is done, and does not say how the task stands"
@@ -95,7 +95,7 @@ func TestStreamWithoutALastState(t *testing.T) {
 	}
 }
 
-// TestCutStreamIsNoEnd: what a stream has brought whose connection breaks is no result.
+// TestCutStreamIsNoEnd: the content of a stream is no result if its connection breaks.
 func TestCutStreamIsNoEnd(t *testing.T) {
 	for name, get := range map[string]struct {
 		step step

@@ -7,13 +7,13 @@ import "time"
 // SteadyJitter makes the agent wait exactly as long as it would on average.
 func (a *Agent) SteadyJitter() { a.jitter = func(d time.Duration) time.Duration { return d } }
 
-// Taken returns how many slots are taken, and how many turns wait for one.
+// Taken returns the number of slots taken, and of turns waiting for one.
 func (s *Slots) Taken() (used, waiting int) {
 	_, waiting = s.turns.queued("")
 	return s.turns.used + s.questions.used, waiting
 }
 
-// NumberAll gives all requests the same id, so that the answers of an agent can be constants.
+// NumberAll gives all requests the same id, so the answers of an agent can be constants.
 func (a *Agent) NumberAll(id string) { a.nextID = func() string { return id } }
 
 // NumberEach takes NumberAll back.

@@ -20,8 +20,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// anotherTask is an agent of A2A 0.3 or 1.0 whose task t1 of the context c has asked something. It answers the message
-// that goes on with that by a task t2 of a context.
+// anotherTask is an agent of A2A 0.3 or 1.0. Its task t1 of the context c has asked something. It answers the next
+// message to t1 by a task t2 of a context.
 type anotherTask struct {
 	newest  bool   // it speaks 1.0
 	context string // of t2
@@ -67,8 +67,8 @@ func (a *anotherTask) show(id, context, state string) string {
 	return fmt.Sprintf(`{"id":%q,"contextId":%q,"status":{"state":%q}}`, id, context, state)
 }
 
-// TestFollowUpByAnotherTask: an agent may answer the message that goes on with a task by another task of the same
-// context. The turn goes on with that one. By a task of another context it does not, and the message is not sent again.
+// TestFollowUpByAnotherTask: an agent may answer the next message to a task by another task of the same context. The
+// turn goes on with the other one. By a task of another context it does not, and the message is not sent again.
 func TestFollowUpByAnotherTask(t *testing.T) {
 	for name, codec := range map[string]translate.Client{"0.3": a2a.V03(), "1.0": a2a.V1()} {
 		newest := name == "1.0"

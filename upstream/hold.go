@@ -10,18 +10,18 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// How long a stream may be silent after a settled state.
+// The longest silence of a stream after a settled state.
 const (
-	grace  = 2 * time.Second        // until a state that the agent has not called final ends the turn
-	tail   = 250 * time.Millisecond // until one that the agent has called final does
-	asking = 10 * time.Second       // until the Leader is asked, though the agent says that it goes on
+	grace  = 2 * time.Second        // until a state not called final by the agent ends the turn
+	tail   = 250 * time.Millisecond // until one called final by the agent does
+	asking = 10 * time.Second       // until the Leader is asked, though the agent goes on by its own word
 )
 
-// hold keeps a settled state back after which more may follow in the stream: a product, or another state. What is held
-// is reported when the stream ends, or is silent for long enough. It returns true if the caller takes no more.
+// hold keeps back a settled state if more may follow in the stream: a product, or another state. The held report is
+// made when the stream ends, or is silent for long enough. It returns true if the caller takes no more.
 func (s *reading) hold(rep agent.Report) (over bool) {
 	ends := rep.Follows == agent.FollowsStragglers && !rep.Full && len(rep.Chunks) == 0
-	if s.arrived.any() && !ends { // otherwise the end of the turn is one report with what has come before it
+	if s.arrived.any() && !ends { // otherwise the end of the turn is one report with the pieces before it
 		if !s.reportPieces() {
 			return true
 		}
@@ -32,7 +32,7 @@ func (s *reading) hold(rep agent.Report) (over bool) {
 	return false
 }
 
-// patience returns how long a stream may be silent after a report that is held, whose words are shown already or not.
+// patience returns the longest silence of a stream after a held report, with its words shown already or not.
 func patience(held *agent.Report, shown bool) time.Duration {
 	switch {
 	case held == nil || held.Follows == agent.FollowsMore:
@@ -43,18 +43,18 @@ func patience(held *agent.Report, shown bool) time.Duration {
 	return tail
 }
 
-// renew begins the time again for which the stream may be silent.
+// renew begins the time of the stream's silence again.
 func (s *reading) renew() {
 	s.until = time.Now().Add(patience(s.held, s.shown))
 	s.run.endAt(s.from, s.until)
 }
 
-// isSilent reports whether the stream has been silent for long enough behind what may be the last word.
+// isSilent reports whether the stream has been silent for long enough behind a possible last word.
 func (s *reading) isSilent() bool {
 	return (s.held != nil || s.closing) && !s.until.IsZero() && !time.Now().Before(s.until)
 }
 
-// silent ends the turn with what is held. Where the agent says that it goes on, what it has said is shown; later the
+// silent ends the turn with the held report. If the agent goes on, by its own word, its words are shown; later the
 // Leader is asked, while the stream is read on.
 func (s *reading) silent() (over bool, _ error) {
 	switch {
@@ -73,8 +73,8 @@ func (s *reading) silent() (over bool, _ error) {
 	return s.merge(asked), nil
 }
 
-// show reports what the agent has said with a state that has turned out to be one on the way. It returns false if the
-// caller takes no more.
+// show reports the agent's words with a state, after the state has turned out to be one on the way. It returns false if
+// the caller takes no more.
 func (s *reading) show() bool {
 	h := s.held
 	if s.shown {
@@ -95,14 +95,14 @@ func (s *reading) show() bool {
 	return !says || s.run.report(way)
 }
 
-// A beating is an Exchange whose agent may send heartbeats, which are no messages and are signs of life.
+// A beating is an Exchange with an agent that may send heartbeats. These are no messages, but signs of life.
 type beating interface {
-	// EndAt has Next fail at a time, whatever the agent sends before that is no message; zero is for never. It takes
+	// EndAt has Next fail at a time unless a message comes before, regardless of heartbeats; zero is for never. It takes
 	// such a failure back.
 	EndAt(t time.Time)
 }
 
-// endAt limits how long the next message of a stream is waited for; zero is for as long as the request allows.
+// endAt limits the wait for the next message of a stream; zero is for as long as the request allows.
 func (r *run) endAt(x asked, t time.Time) {
 	b, beats := x.Exchange.(beating)
 	switch {
@@ -115,7 +115,7 @@ func (r *run) endAt(x asked, t time.Time) {
 	}
 }
 
-// heldFollowed reports the products of what is held, because others follow. It returns false if the caller takes no
+// heldFollowed reports the products of the held report, because others follow. It returns false if the caller takes no
 // more.
 func (s *reading) heldFollowed() bool {
 	h := s.held
@@ -133,9 +133,8 @@ func (s *reading) heldFollowed() bool {
 	return s.run.report(first)
 }
 
-// follows returns a report after one that is held, as what the turn has come to: the report itself where it has a
-// state. Otherwise the held one stays, but for its products, which come first. over is true if the caller takes no
-// more.
+// follows returns the report to go on with when another follows the held one: the new report itself if it has a state.
+// Otherwise the held one stays, but for its products: they come first. over is true if the caller takes no more.
 func (s *reading) follows(rep agent.Report) (_ agent.Report, over bool) {
 	h := s.held
 	goesOn := rep.State != task.None && !rep.State.Settled()
@@ -149,7 +148,7 @@ func (s *reading) follows(rep agent.Report) (_ agent.Report, over bool) {
 		}
 	}
 	switch {
-	case h.Message && rep.Message: // which has the products of both
+	case h.Message && rep.Message: // it has the products of both
 		if said := (agent.Report{Full: true, Products: h.Products}); hasContent(h) {
 			over = !s.run.report(said)
 		}
@@ -157,7 +156,7 @@ func (s *reading) follows(rep agent.Report) (_ agent.Report, over bool) {
 		h.Follows == agent.FollowsWork && rep.State != task.None:
 		over = !s.show()
 	case rep.State == task.None || len(rep.Chunks) > 0:
-		over = !s.heldFollowed() // which begins the time again
+		over = !s.heldFollowed() // it begins the time again
 	}
 	if rep.State == task.None {
 		return rep, over
@@ -185,8 +184,8 @@ func hasContent(rep *agent.Report) bool {
 	return false
 }
 
-// after returns a report with what one before it that was held has said, as far as the report does not say that itself.
-// An agent often repeats the state without the words.
+// after returns a report with the contents of the held one before it, as far as the report lacks them. An agent often
+// repeats the state without the words.
 func after(held *agent.Report, rep agent.Report) agent.Report {
 	if !rep.Full && len(rep.Chunks) == 0 {
 		rep.Full, rep.Products, rep.Chunks = held.Full, held.Products, held.Chunks

@@ -34,8 +34,8 @@ func slowly(stays bool, lines ...any) step {
 	}
 }
 
-// TestEndOfAStream: a turn ends with a status that is final, with the stream, or a short time after a settled state.
-// What comes before that counts. The settled state is reported last, once, with the words that came with it.
+// TestEndOfAStream: a turn ends with a final status, with the stream, or a short time after a settled state. All events
+// before then count. The settled state is reported last, once, with its words.
 func TestEndOfAStream(t *testing.T) {
 	const pause = 200 * time.Millisecond
 	event := func(s string) string { return "data: " + s }
@@ -52,7 +52,7 @@ func TestEndOfAStream(t *testing.T) {
 	for name, tc := range map[string]struct {
 		stays bool
 		lines []any
-		want  []string // the reports, with what they say
+		want  []string // the reports, with their words
 		took  time.Duration
 	}{
 		"final": {true, []any{status("completed", true, "done")}, []string{"completed: done"}, 20 * time.Millisecond},
@@ -117,7 +117,7 @@ func TestEndOfAStream(t *testing.T) {
 	}
 }
 
-// TestEndOfADrainedStream: what is asked may be answered by a stream. It is read to the end of the turn, too.
+// TestEndOfADrainedStream: a question may be answered by a stream. It is read to the end of the turn, too.
 func TestEndOfADrainedStream(t *testing.T) {
 	for name, get := range map[string]step{
 		"final": slowly(true, "data: "+said("completed", false, "done"), "data: "+chunk("a", false),

@@ -54,7 +54,7 @@ func TestUnreachable(t *testing.T) {
 	})
 }
 
-// TestRequest: what is sent, and that the configured header fields are sent with every request.
+// TestRequest: the requests, each with the configured header fields.
 func TestRequest(t *testing.T) {
 	var got []string
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -83,7 +83,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreKept: the connection is used again after an answer and after a stream that the agent ends.
+// TestConnectionsAreKept: the connection is used again after an answer and after a stream ended by the agent.
 func TestConnectionsAreKept(t *testing.T) {
 	withAgent(t, legacyagent.New(legacyagent.Options{}), nil, func(t *testing.T, h *upstream.Agent, m *agentUnderTest) {
 		for range 3 {
@@ -102,8 +102,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	})
 }
 
-// TestClosedIdleConnection: a message is sent again, whole, when the agent has closed the idle connection that it was
-// to be sent on.
+// TestClosedIdleConnection: a message is sent again, whole, when the agent has closed the idle connection meant for it.
 func TestClosedIdleConnection(t *testing.T) {
 	for range 20 { // whether the transport has seen the close is up to the scheduler
 		bubble.Test(t, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 
 var _ partner.InlineAgent = (*Agent)(nil)
 
-// inlineTurn implements partner.InlineTurn: the first exchange of a turn, without the policy of a run. If that does not
+// inlineTurn implements partner.InlineTurn: the first exchange of a turn, without the policy of a run. If it does not
 // end the turn, run.carryOut gets the exchange as it stands, and continues as if it had begun it.
 type inlineTurn struct {
 	run
@@ -22,9 +22,9 @@ type inlineTurn struct {
 	end  func()    // of the context
 }
 
-// begun is the exchange with which a turn was begun inline.
+// begun is the first exchange of a turn, begun inline.
 type begun struct {
-	routes []Route // by which the message can be sent; it was sent by the first
+	routes []Route // of the message; it was sent by the first
 	x      asked   // in a slot; none if it has ended, with got and err
 	got    received
 	err    error
@@ -81,8 +81,8 @@ func (t *inlineTurn) Wait(ctx context.Context, until time.Time) (rep agent.Repor
 	return got.report, true
 }
 
-// isOneRequest sets the endpoint, and reports whether the turn begins with a request that has one answer, and nothing
-// else. An agent that sends something unasked has more to say than that.
+// isOneRequest sets the endpoint, and reports whether the turn begins with a request of one answer, and nothing else.
+// An agent with unasked messages has more to say.
 func (r *run) isOneRequest() bool {
 	e := r.config.Resolver.Known()
 	if e == nil {

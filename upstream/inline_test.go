@@ -26,8 +26,8 @@ type way struct {
 	run  func(context.Context, *upstream.Agent, *agent.Turn) iter.Seq2[agent.Report, error]
 }
 
-// ways returns all ways to carry a turn out, with streams or without. What is waited for inline is interrupted at
-// various moments: before it begins, while the agent works or answers, and never.
+// ways returns all ways to carry a turn out, with streams or without. An inline wait is interrupted at various moments:
+// before it begins, while the agent works or answers, and never.
 func ways(stream bool) []way {
 	all := []way{{"run", func(ctx context.Context, a *upstream.Agent, t *agent.Turn) iter.Seq2[agent.Report, error] {
 		return carryOut(ctx, a, t, stream)
@@ -71,8 +71,8 @@ func inlineFor(
 	}
 }
 
-// TestInlineEnds: a turn that is canceled while it is carried out inline ends at once, at every moment of its exchange,
-// and leaves no slot, no connection in use and no goroutine.
+// TestInlineEnds: a turn canceled while it is carried out inline ends at once, at every moment of its exchange, and
+// leaves no slot, no connection in use and no goroutine.
 func TestInlineEnds(t *testing.T) {
 	slowly := func(w http.ResponseWriter, r *http.Request, _ int) {
 		pass(r, time.Second)
@@ -110,8 +110,8 @@ func TestInlineEnds(t *testing.T) {
 	}
 }
 
-// TestInlineKeepsItsSlot: a turn that was interrupted keeps its slot until its answer is there, and one that finds no
-// free slot waits for it where the rest is carried out.
+// TestInlineKeepsItsSlot: an interrupted turn keeps its slot until its answer is there. A turn without a free slot
+// waits for one in its rest.
 func TestInlineKeepsItsSlot(t *testing.T) {
 	slots := upstream.NewSlots(2, 0) // one for turns
 	later := func(w http.ResponseWriter, r *http.Request, _ int) {
@@ -152,7 +152,7 @@ func TestInlineKeepsItsSlot(t *testing.T) {
 	})
 }
 
-// TestInlineStreamEnds: the context ends a stream that has answered an inline request, too.
+// TestInlineStreamEnds: the context ends a stream in answer to an inline request, too.
 func TestInlineStreamEnds(t *testing.T) {
 	answers := script{"send": streams(true, news("working"))}
 	withAgent(t, answers.handler(), nil, func(t *testing.T, a *upstream.Agent, _ *agentUnderTest) {

@@ -11,11 +11,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// ErrInterrupted is the error of a call that an Interrupt has ended. The call can be made again, by any goroutine, and
-// continues then where it was.
+// ErrInterrupted is the error of a call ended by an Interrupt. The call can be made again, by any goroutine, and then
+// continues from its place.
 var ErrInterrupted = errors.New("upstream: the wait for the agent was interrupted")
 
-// Interrupt ends the wait for an answer, but not the exchange: the goroutine that waits can hand the exchange over to
+// Interrupt ends the wait for an answer, but not the exchange: the waiting goroutine can hand the exchange over to
 // another one. The zero Interrupt has not ended. It is for one exchange at a time.
 type Interrupt struct {
 	// Until is when the interrupt ends by itself; zero for never. It is set before the interrupt is used.
@@ -49,8 +49,8 @@ func (i *Interrupt) Wake(f func()) {
 	}
 }
 
-// Receive is for transports: it waits for what a channel brings, or its end, until ctx ends or the agent has been
-// silent for idle (0 means no limit). The interrupt i, which may be nil, ends the wait with ErrInterrupted.
+// Receive is for transports: it waits for the next value of a channel, or its end, until ctx ends or the agent has been
+// silent for idle (0 means no limit). The interrupt i, if not nil, ends the wait with ErrInterrupted.
 func Receive[T any](ctx context.Context, from <-chan T, i *Interrupt, idle time.Duration) (v T, ok bool, err error) {
 	select {
 	case v, ok = <-from:

@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// TestReceive: the first of what may end a wait ends it, and what the channel has comes before all others.
+// TestReceive: the first possible end of a wait ends it. A value of the channel comes before all others.
 func TestReceive(t *testing.T) {
 	ended := new(upstream.Interrupt)
 	ended.End()

@@ -16,27 +16,27 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// How many tasks of an agent are looked at to find the one that a turn has begun.
+// The most tasks of an agent to look at for the one begun by a turn.
 const (
 	maxListed  = 10  // pages
 	maxCompare = 200 // tasks
 )
 
-// taken are the names of tasks that belong to turns of this process, so that none is found for another turn, or given
-// to another task. The oldest are forgotten. The zero value is ready for use. Its methods may be called by any number
-// of goroutines at once.
+// taken are the names of tasks of this process's turns: none must be found for another turn, or given to another task.
+// The oldest are forgotten. The zero value is ready for use. Its methods may be called by any number of goroutines at
+// once.
 type taken struct {
 	once  sync.Once
 	names *lru.Cache[string, holder]
 }
 
-// holder is who has a name.
+// holder is the holder of a name.
 type holder struct {
 	leader string
 	given  bool // by the gateway, to one task
 }
 
-// maxTaken is how many names are kept.
+// maxTaken is the number of names kept.
 const maxTaken = 1 << 16
 
 // claim takes a name, and reports whether no turn had it.
@@ -45,21 +45,21 @@ func (t *taken) claim(name string, by holder) bool {
 	return !had
 }
 
-// take takes a name that no turn has, or returns whose it is.
+// take takes a free name, or returns its holder.
 func (t *taken) take(name string, by holder) (of holder, had bool) {
 	t.once.Do(func() { t.names, _ = lru.New[string, holder](maxTaken) }) // the size is positive
 	of, had, _ = t.names.PeekOrAdd(name, by)
 	return of, had
 }
 
-// canLocate reports whether the task of the turn, which the agent names, can be found.
+// canLocate reports whether the task of the turn, named by the agent, can be found.
 func (r *run) canLocate() bool {
 	return r.facets.Locator != nil && r.unnamed(r.turn)
 }
 
-// locate looks for the task that the turn has begun, among the tasks that the agent lists, and reports its name. It
-// looks for as long as ResendAfter: the agent may have read the message and not have made a task of it yet. An agent
-// that does not answer may be restarting: it has the time of one IdleTimeout to come back.
+// locate looks for the task begun by the turn, among the tasks listed by the agent, and reports its name. It looks for
+// as long as ResendAfter: the agent may have read the message and not have made a task of it yet. A silent agent may be
+// restarting: it has the time of one IdleTimeout to come back.
 func (r *run) locate() (found bool, err error) {
 	p := newPace(r.config.IdleTimeout)
 	doubted := r.config.ResendAfter
@@ -92,8 +92,8 @@ func (r *run) locate() (found bool, err error) {
 	}
 }
 
-// resumeLocated resumes a turn whose task is not known by the name that it has, by the one that the agent has given it.
-// err is what the turn has ended by. An agent that lists no such task, and has not named it before, has not received
+// resumeLocated resumes a turn by the agent's name for its task, after the agent did not know the task by its name so
+// far. err is the error of the turn. If the agent lists no such task, and has not named it before, it has not received
 // the message.
 func (r *run) resumeLocated(err error) error {
 	found, failed := r.locate()
@@ -108,7 +108,7 @@ func (r *run) resumeLocated(err error) error {
 	return cmp.Or[error](r.mayResend(nil), notReceived())
 }
 
-// locateOnce is locate without another attempt. It returns nil where the agent has no such task.
+// locateOnce is locate without another attempt. It returns nil if the agent has no such task.
 func (r *run) locateOnce() (*agent.Ref, error) {
 	compared, cursor := 0, ""
 	for range maxListed {
@@ -140,7 +140,7 @@ func (r *run) locateOnce() (*agent.Ref, error) {
 	return nil, nil
 }
 
-// carries asks whether a task of the agent is the one that the turn has begun. One that cannot be read is not.
+// carries asks whether a task of the agent is the one begun by the turn. An unreadable one is not.
 func (r *run) carries(ref agent.Ref) (carries bool, _ error) {
 	q := r.queryOf(translate.Get, named(r.turn, &agent.Report{Ref: &ref}))
 	q.Body = q.codec.(translate.Getter).AppendGet(nil, ref)
@@ -154,7 +154,7 @@ func (r *run) carries(ref agent.Ref) (carries bool, _ error) {
 	return carries, err
 }
 
-// ask sends a request that has one answer, in a slot for requests that are answered soon, and reads the answer.
+// ask sends a request with one answer, in a slot for requests with an answer due soon, and reads the answer.
 func (r *run) ask(q *query, read func(body []byte) error) (err error) {
 	ctx, cancel := context.WithTimeout(r.ctx, min(askTimeout, r.config.IdleTimeout))
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// TestLost: a turn of an agent that may not be used any more ends at once with the reason, whether the agent streams,
-// has not answered yet, or is asked again and again. One that has ended before hears nothing of it.
+// TestLost: a turn ends at once with the reason when its agent may not be used any more, whether the agent streams, has
+// not answered yet, or is asked again and again. A turn ended before hears nothing of it.
 func TestLost(t *testing.T) {
 	for name, s := range map[string]script{
 		"streams":          {"sendSubscribe": streams(true, news("working")), "send": hangs, "get": says(is("working"))},

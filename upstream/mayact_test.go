@@ -69,8 +69,8 @@ func TestMayAct(t *testing.T) {
 	}
 }
 
-// TestHeldBack: a message that is held back until the run ends is reported as one of which nothing was sent, unless an
-// attempt before may have reached the agent. An inline part of a turn waits no longer than it may.
+// TestHeldBack: a message held back until the run ends is reported as not sent, unless an attempt before may have
+// reached the agent. An inline part of a turn waits no longer than it may.
 func TestHeldBack(t *testing.T) {
 	for _, tc := range []struct {
 		name   string

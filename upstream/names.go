@@ -12,16 +12,15 @@ import (
 )
 
 // names holds the current turns whose tasks the agent will name, or may name if it is yet to be found. The key is the
-// name that the gateway made or, where the agent begins another task, the name of the last task: a cancel may know no
-// other name. A turn is registered before its agent is looked for, and a cancel looks for the turn after it has found
-// the agent, so that it never misses one. The zero value is ready for use. Its methods may be called by any number of
-// goroutines at once.
+// gateway's name or, if the agent begins another task, the name of the last task: a cancel may know no other name. A
+// turn is registered before its agent is looked for, and a cancel looks for the turn after it has found the agent, so
+// it never misses one. The zero value is ready for use. Its methods may be called by any number of goroutines at once.
 type names struct {
 	mu      sync.Mutex
 	waiting map[string]*naming
 }
 
-// naming is the name of one turn's task. set and names.end are called by the goroutine that carries the turn out.
+// naming is the name of one turn's task. set and names.end are called by the goroutine of the turn.
 type naming struct {
 	key  string
 	ref  *agent.Ref    // nil if the turn ended without one
@@ -41,7 +40,7 @@ func (n *names) begin(t *agent.Turn) *naming {
 	return w
 }
 
-// set sets the name, unless it is set already; nil means that the agent gives no name, or none in this run.
+// set sets the name, unless it is set already; nil is for an agent without a name for it, or without one in this run.
 func (w *naming) set(ref *agent.Ref) {
 	if !w.over {
 		w.over, w.ref = true, ref
@@ -58,14 +57,14 @@ func (n *names) end(w *naming) {
 	}
 }
 
-// has reports whether the turn's task is yet to be named, or was named in the turn that is being carried out.
+// has reports whether the turn's task is yet to be named, or was named in the running turn.
 func (n *names) has(t *agent.Turn) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.waiting[t.Ref.Task] != nil
 }
 
-// of returns a turn with the name that its agent gives the task, and waits for that name for a short time.
+// of returns a turn with its agent's name for the task, and waits for the name for a short time.
 func (n *names) of(ctx context.Context, t *agent.Turn) (*agent.Turn, error) {
 	n.mu.Lock()
 	w := n.waiting[t.Ref.Task]

@@ -23,14 +23,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// names03 makes the agent one of A2A 0.3, which names its tasks itself.
+// names03 makes the agent one of A2A 0.3: it names its tasks itself.
 func names03(c *settings) { c.Codec = a2a.V03() }
 
-// namer03 is an agent that names its task after a while, and works until it is canceled.
+// namer03 is an agent naming its task after a while, and working until it is canceled.
 type namer03 struct {
 	streams bool
 	after   time.Duration
-	slow    time.Duration // how long it takes to not know a task
+	slow    time.Duration // the time it takes to not know a task
 
 	mu       sync.Mutex
 	asked    []string // method and id
@@ -83,7 +83,7 @@ func (a *namer03) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestCancelByTheAgentsName cancels under the only name that the gateway knows, before the agent has named the task.
+// TestCancelByTheAgentsName cancels under the only name known to the gateway, before the agent has named the task.
 func TestCancelByTheAgentsName(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -138,8 +138,8 @@ func TestCancelByTheAgentsName(t *testing.T) {
 	}
 }
 
-// lateFind is the Resolver of an agent that is found for its first caller later than for others, as a goroutine that is
-// scheduled late sees it.
+// lateFind is the Resolver of an agent. It finds it for its first caller later than for others, as if the caller's
+// goroutine were scheduled late.
 type lateFind struct {
 	upstream.Resolver
 	first, found atomic.Bool
@@ -160,7 +160,7 @@ func (l *lateFind) Known() *upstream.Endpoint {
 	return l.Resolver.Known()
 }
 
-// TestCancelWhileTheAgentIsFound cancels the first task of an agent whose dialect is yet to be found.
+// TestCancelWhileTheAgentIsFound cancels the first task of an agent of a dialect yet to be found.
 func TestCancelWhileTheAgentIsFound(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		namer := &namer03{streams: true}
@@ -183,8 +183,7 @@ func TestCancelWhileTheAgentIsFound(t *testing.T) {
 	}
 }
 
-// TestCancelBeforeTheTurn: the agent is asked to cancel before the turn that names the task is begun, and does not know
-// it.
+// TestCancelBeforeTheTurn: the agent is asked to cancel before the turn of the task is begun, and does not know it.
 func TestCancelBeforeTheTurn(t *testing.T) {
 	namer := &namer03{streams: true, slow: time.Second}
 	withAgent(t, namer, names03, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
@@ -210,7 +209,7 @@ func TestCancelBeforeTheTurn(t *testing.T) {
 	})
 }
 
-// TestStreamsAreTriedOnce holds that an agent which has no streams is not asked for one with every task.
+// TestStreamsAreTriedOnce: an agent without streams is not asked for one with every task.
 func TestStreamsAreTriedOnce(t *testing.T) {
 	a := &namer03{after: time.Second}
 	withAgent(t, a, names03, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {
@@ -227,7 +226,7 @@ func TestStreamsAreTriedOnce(t *testing.T) {
 	})
 }
 
-// TestAContinueNeedsNoStream holds that a task whose name is known is continued as its caller asks.
+// TestAContinueNeedsNoStream: a task of a known name is continued as its caller asks.
 func TestAContinueNeedsNoStream(t *testing.T) {
 	a := &namer03{streams: true, after: time.Second}
 	withAgent(t, a, names03, func(t *testing.T, h *upstream.Agent, _ *agentUnderTest) {

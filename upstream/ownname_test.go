@@ -20,13 +20,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// ownNames is an agent of A2A v0.1 that ignores the names of tasks in turns, and makes its own.
+// ownNames is an agent of A2A v0.1. It ignores the names of tasks in turns, and makes its own.
 type ownNames struct {
 	name  func(text string) string
 	slow  bool // a task works until it is asked for
 	cut   bool // a stream ends before its task does
 	mu    sync.Mutex
-	asked []string          // methods, with the names that they are about
+	asked []string          // methods, with the names of tasks
 	texts map[string]string // of the tasks, by name
 }
 
@@ -75,7 +75,7 @@ func (a *ownNames) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // TestOwnNames: the answer to a turn is the answer, whatever name its agent gives the task. The message is sent once,
-// and the task is asked for by that name.
+// and the task is asked for by the agent's name.
 func TestOwnNames(t *testing.T) {
 	job := func(text string) string { return "job-of-" + text }
 	for name, tc := range map[string]struct {
@@ -126,8 +126,8 @@ func TestOwnNames(t *testing.T) {
 	}
 }
 
-// TestNameOfAnotherLeadersTask: an agent that gives the tasks of two Leaders the same name is asked by it about the
-// first alone. What it answers to the second is the answer all the same.
+// TestNameOfAnotherLeadersTask: an agent giving the tasks of two Leaders the same name is asked by it about the first
+// alone. Its answer to the second is the answer all the same.
 //
 // Promise: an agent, or a proxy before it, mixes up its answers, so that a Leader is given the result of another one
 func TestNameOfAnotherLeadersTask(t *testing.T) {
@@ -155,8 +155,8 @@ func TestNameOfAnotherLeadersTask(t *testing.T) {
 	}
 }
 
-// TestNameOfAnotherLeadersEarlierTask: the same holds where an earlier process has begun the first task, and this one
-// goes on with it.
+// TestNameOfAnotherLeadersEarlierTask: the same holds if an earlier process has begun the first task, and this one goes
+// on with it.
 //
 // Promise: an agent, or a proxy before it, mixes up its answers, so that a Leader is given the result of another one
 func TestNameOfAnotherLeadersEarlierTask(t *testing.T) {
@@ -186,7 +186,7 @@ func TestNameOfAnotherLeadersEarlierTask(t *testing.T) {
 	}
 }
 
-// TestNameOfAnotherTask: an agent cannot answer for a task by the name that the gateway has given to another one.
+// TestNameOfAnotherTask: an agent cannot answer for a task by the gateway's name for another one.
 //
 // Promise: an agent, or a proxy before it, mixes up its answers, so that a Leader is given the result of another one
 func TestNameOfAnotherTask(t *testing.T) {
@@ -213,7 +213,7 @@ func TestNameOfAnotherTask(t *testing.T) {
 	}
 }
 
-// TestNamedTasksAreNotStartedAgain: a task that its agent has named was received. If the agent does not know it after a
+// TestNamedTasksAreNotStartedAgain: a task named by its agent was received. If the agent does not know it after a
 // crash, it is not asked for long, and the turn fails.
 func TestNamedTasksAreNotStartedAgain(t *testing.T) {
 	at := &ownNames{name: func(string) string { return "new" }}

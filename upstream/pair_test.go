@@ -19,14 +19,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// outOfStep is an agent of A2A v0.1 that repeats its last answer on a connection where it owes another one, once. It
-// remembers the tasks that it was sent.
+// outOfStep is an agent of A2A v0.1, repeating its last answer, once, on a connection when it owes another one. It
+// remembers its tasks.
 type outOfStep struct {
 	mu    sync.Mutex
 	last  string            // answer to a turn
 	texts map[string]string // of the tasks
-	turns int               // that it was sent
-	ids   map[string]int    // how often a request had an id
+	turns int               // sent to it
+	ids   map[string]int    // the number of requests of an id
 	wrong bool              // the answer to the next turn is the last one
 }
 
@@ -56,8 +56,8 @@ func (a *outOfStep) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, answer)
 }
 
-// TestAnswersToOthers holds that the answer to one turn is never that to another one, though an agent sends it: the
-// connection is closed, and the agent is asked what it knows of the task. No request has the id of another one.
+// TestAnswersToOthers: the answer to one turn is never taken for another turn's, though an agent sends it so. The
+// connection is closed, and the agent is asked for the task. No request has the id of another one.
 //
 // Promise: an agent, or a proxy before it, mixes up its answers, so that a Leader is given the result of another one
 func TestAnswersToOthers(t *testing.T) {
@@ -105,7 +105,7 @@ func TestAnswersToOthers(t *testing.T) {
 	}
 }
 
-// TestIDsOfItsOwn: an agent that knows little of ids answers its one request all the same.
+// TestIDsOfItsOwn: an agent careless about ids answers its one request all the same.
 func TestIDsOfItsOwn(t *testing.T) {
 	for name, answer := range map[string]string{
 		"the id is a constant": `{"jsonrpc":"2.0","id":7,"result":{"id":"t","status":{"state":"completed"}}}`,
@@ -123,7 +123,7 @@ func TestIDsOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestWrongIDs holds that a turn fails soon, with a sentence that says why, whose agent never answers as it was asked.
+// TestWrongIDs: a turn fails soon, with a sentence for the reason, if its agent never answers with the ids asked.
 func TestWrongIDs(t *testing.T) {
 	const sentence = "invalid-agent-response: the agent's answers are not those to its requests; it must answer each " +
 		"with the id that this has, and about the task that this names"

@@ -18,7 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/discovery"
 )
 
-// buggy is a codec with a bug in what reads answers.
+// buggy is a codec with a bug in its reader of answers.
 type buggy struct{ translate.Client }
 
 func (b buggy) For(translate.Query) translate.Client { return b }
@@ -28,7 +28,7 @@ func (buggy) Reply([]byte, []task.Product) (agent.Report, error) {
 	return agent.Report{}, fmt.Errorf("%d", none[len(none)])
 }
 
-// buggyWatch is a codec with a bug in what asks for a stream again.
+// buggyWatch is a codec with a bug in its request for a new stream.
 type buggyWatch struct {
 	translate.Client
 	translate.Getter
@@ -38,12 +38,12 @@ func (b buggyWatch) For(translate.Query) translate.Client { return b }
 
 func (buggyWatch) AppendResubscribe([]byte, agent.Ref) []byte { panic("a stream") }
 
-// buggyFinder has a bug in what reads cards.
+// buggyFinder has a bug in its reader of cards.
 type buggyFinder struct{ translate.Finder }
 
 func (buggyFinder) Card([]byte) (*translate.Card, error) { panic("a card") }
 
-// TestPanicReachesTheRun holds that a bug ends in the goroutine of the run that it is of, and stops no other run.
+// TestPanicReachesTheRun: a bug ends in the goroutine of its own run, and stops no other run.
 func TestPanicReachesTheRun(t *testing.T) {
 	panics := func(f func()) (why string) {
 		defer func() { why = fmt.Sprint(recover()) }()

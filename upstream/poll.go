@@ -15,33 +15,33 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// How a task is polled: soon after a change, then ever more slowly.
+// The pauses between polls of a task: short after a change, then ever longer.
 const (
 	pollFirst = 100 * time.Millisecond
 	pollMost  = 2 * time.Second
 )
 
-// polling says how a task is polled.
+// polling is the state of the polling of a task.
 type polling struct {
 	revision     string        // of the last report
-	pushed       <-chan []byte // what the agent sends unasked; nil for nothing
-	watch        *watch        // a new stream of the task, which says when to ask sooner; nil for none
+	pushed       <-chan []byte // the agent's unasked messages; nil for none
+	watch        *watch        // a new stream of the task, a sign of when to ask sooner; nil for none
 	atOnce       bool          // ask before the first pause
 	acknowledged bool          // the agent has answered the message before it acted on it
 	doubted      bool          // it is not known whether the agent has received the message
 	asked        bool          // in doubt: the agent has been asked for the messages for the last time
 
-	life     signs         // what the answers say of the agent
+	life     signs         // the agent's life, by its answers
 	wait     time.Duration // before the next question
-	least    time.Duration // before it, whatever is new: the agent has asked for that
-	refused  int           // how often the agent has taken no question since it has answered one
+	least    time.Duration // before it, in any case: at the agent's request
+	refused  int           // the number of questions not taken by the agent since its last answer
 	begun    time.Time
 	answered time.Time // when the agent has answered last
 	changed  time.Time // when it has reported a change last
 }
 
-// follow reports the first answer to a message, and polls the task where that does not end the turn. pushed is what the
-// agent sends unasked meanwhile, or nil.
+// follow reports the first answer to a message, and polls the task if the answer does not end the turn. pushed is the
+// agent's unasked messages meanwhile, or nil.
 func (r *run) follow(rep agent.Report, pushed <-chan []byte) error {
 	p := polling{revision: rep.Revision, pushed: pushed}
 	if err := r.ignored(&rep); err != nil {
@@ -68,8 +68,8 @@ func (r *run) endsWith(rep *agent.Report) bool {
 	return rep.EndsTurn() && !early(r.turn, rep) && r.ignored(rep) == nil
 }
 
-// poll asks for the task's state and reports each change until the turn ends. An agent that does not answer may be
-// restarting, so the turn fails only after IdleTimeout.
+// poll asks for the task's state and reports each change until the turn ends. A silent agent may be restarting, so the
+// turn fails only after IdleTimeout.
 func (r *run) poll(p polling) error {
 	if r.facets.Getter == nil && p.pushed == nil {
 		return task.Errorf(task.InvalidAgentResponse,
@@ -99,7 +99,7 @@ func (r *run) poll(p polling) error {
 	}
 }
 
-// polled reports what has changed, and says whether polling is over, and with which error.
+// polled reports the changes. It returns whether polling is over, and the error of its end.
 func (r *run) polled(p *polling, rep agent.Report, now time.Time) (over bool, _ error) {
 	if err := r.ignored(&rep); err != nil {
 		return true, err
@@ -130,8 +130,8 @@ func (r *run) polled(p *polling, rep agent.Report, now time.Time) (over bool, _ 
 	return false, nil
 }
 
-// unanswered says what it means that the agent did not say how the task stands: whether polling is over, and with which
-// error.
+// unanswered handles a question not answered by the agent with the state of the task. It returns whether polling is
+// over, and the error of its end.
 func (r *run) unanswered(p *polling, err error, now time.Time) (over bool, _ error) {
 	p.life.fails(err)
 	if r.isMadeUp() && isAnswer(err) || p.life.unknown(err, now, r.config.StallTimeout) && !p.watch.isOpen() {
@@ -164,8 +164,8 @@ func (r *run) unanswered(p *polling, err error, now time.Time) (over bool, _ err
 	return false, nil
 }
 
-// notBegun says what it means that the agent does not know a task whose start it may not have received, after a time:
-// whether polling is over, and with which error.
+// notBegun handles a task still unknown to the agent after a time, when the agent may not have received the start. It
+// returns whether polling is over, and the error of its end.
 func (r *run) notBegun(after time.Duration, err error) (over bool, _ error) {
 	if !r.canLocate() && !r.unnamed(r.turn) && after < r.config.ResendAfter {
 		return false, nil
@@ -179,12 +179,12 @@ func (r *run) notBegun(after time.Duration, err error) (over bool, _ error) {
 	return true, err
 }
 
-// unchanged says what it means that a task is settled just as it was before the turn, after a time: whether polling is
-// over, and with which error.
+// unchanged handles a task still settled, after a time, just as it was before the turn. It returns whether polling is
+// over, and the error of its end.
 //
-// An agent that has acknowledged the message may be about to act. If it does not within IdleTimeout, its report ends
-// the turn, with a remark. Otherwise the agent has not received the message, unless it may act late
-// (translate.LateActor): of such an agent only its messages say so, and where they do not, the turn fails.
+// After acknowledging the message, an agent may be about to act. If it does not within IdleTimeout, its report ends the
+// turn, with a remark. Otherwise the agent has not received the message, unless it may act late (translate.LateActor):
+// for such an agent only its messages are a proof, and without this proof the turn fails.
 func (r *run) unchanged(p *polling, rep agent.Report, after time.Duration) (over bool, _ error) {
 	asked := !p.doubted || after >= r.config.ResendAfter
 	switch {
@@ -223,11 +223,11 @@ func (r *run) unchanged(p *polling, rep agent.Report, after time.Duration) (over
 		"has received the message: the agent does not say, and has not acted on it for %v", r.config.IdleTimeout)
 }
 
-// errNoNews says that an agent which cannot be asked has sent nothing new.
+// errNoNews is the error of an agent that cannot be asked and has sent nothing new.
 var errNoNews = errors.New("it sends nothing")
 
-// news returns the task's present state: from what the agent has sent unasked, where that says it, or by asking. An
-// agent that does not answer must not keep the slot from others.
+// news returns the task's present state: from the agent's unasked message, if it holds the state, or by asking. A
+// silent agent must not keep the slot from others.
 func (r *run) news(pushed []byte, revision string) (agent.Report, error) {
 	if rep, ok := r.readPush(pushed, revision); ok {
 		return rep, nil
@@ -238,8 +238,8 @@ func (r *run) news(pushed []byte, revision string) (agent.Report, error) {
 	return r.getWithin(pollTimeout)
 }
 
-// timedOut is the error of a task of which the agent has reported nothing for too long. It has no reason: the message
-// may have been received.
+// timedOut is the error of a task without a report of the agent for too long. It has no reason: the message may have
+// been received.
 func (r *run) timedOut(err error) error {
 	detail := "it does not answer"
 	if e, ok := errors.AsType[*task.Error](err); ok {
@@ -249,7 +249,7 @@ func (r *run) timedOut(err error) error {
 		r.config.IdleTimeout, detail)
 }
 
-// pause waits for a time, or for news, but at least for pollFirst and p.least, so that an agent is not flooded with
+// pause waits for a time, or for news, but at least for pollFirst and p.least, so as not to flood an agent with
 // requests. A pushed message ends the pause at once, and is returned. ok is false when ctx is done.
 func (p *polling) pause(ctx context.Context, wait time.Duration) (pushed []byte, ok bool) {
 	wait = max(wait, p.least)

@@ -13,8 +13,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// TestPollsWait: a poll that the agent's server refuses, or fails at, ends no turn. The next one comes no sooner than
-// the server asks for, whatever else happens, and ever later where it asks for nothing.
+// TestPollsWait: a poll refused or failed by the agent's server ends no turn. The next one comes no sooner than the
+// server asks for, whatever else happens, and ever later if it asks for nothing.
 func TestPollsWait(t *testing.T) {
 	down := answersWith(500, "Internal Server Error")
 	failing := func(n int, then step) step {
@@ -36,7 +36,7 @@ func TestPollsWait(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		get         step
-		stream      bool // whose events say when to poll
+		stream      bool // its events are signs of when to poll
 		want        string
 		asks        int
 		least, most time.Duration

@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// listen returns the inbox of what the agent sends about the turn unasked, or nil where it sends nothing.
+// listen returns the inbox of the agent's unasked messages about the turn, or nil if it sends none.
 func (r *run) listen() *Inbox {
 	if l, ok := r.transport.(Listener); ok {
 		return l.Listen(r.ctx, r.turn.Ref)
@@ -25,15 +25,15 @@ func (r *run) listen() *Inbox {
 	return r.config.Listener.Listen(r.ctx, r.turn.Ref)
 }
 
-// answer is what came back for a message.
+// answer is the answer to a message.
 type answer struct {
 	rep   agent.Report
 	err   error
 	panic any
 }
 
-// sendAndListen sends the turn's message for one answer, and reports what the agent sends unasked in the meantime. A
-// report that is sent twice, or late, changes nothing. The task is polled as well, so a lost report only costs time.
+// sendAndListen sends the turn's message for one answer, and reports the agent's unasked messages in the meantime. A
+// report sent twice, or late, changes nothing. The task is polled as well, so a lost report only costs time.
 func (r *run) sendAndListen(inbox *Inbox) error {
 	if err := r.acquire(); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (r *run) sendAndListen(inbox *Inbox) error {
 	sender.Go(func() {
 		var a answer
 		defer func() {
-			if p := recover(); p != nil { // it belongs to the run, whose goroutine handles it
+			if p := recover(); p != nil { // it belongs to the run: its goroutine handles it
 				a.panic = &senderPanic{p, debug.Stack()}
 			}
 			answers <- a
@@ -80,7 +80,7 @@ func (r *run) sendAndListen(inbox *Inbox) error {
 			if a.panic != nil {
 				panic(a.panic)
 			}
-			for len(inbox.Messages) > 0 { // what was sent before the answer comes before it
+			for len(inbox.Messages) > 0 { // messages sent before the answer come before it
 				if take(<-inbox.Messages) {
 					return nil
 				}
@@ -92,7 +92,7 @@ func (r *run) sendAndListen(inbox *Inbox) error {
 				return r.failed(a.err, task.State.Terminal)
 			}
 			if revision != "" && !a.rep.EndsTurn() {
-				// The agent may have answered before it sent what is reported already, so it is asked.
+				// The agent may have answered before it sent the messages already reported, so it is asked.
 				r.turn = named(r.turn, &a.rep)
 				return r.poll(polling{revision: revision, pushed: inbox.Messages, atOnce: true})
 			}
@@ -101,7 +101,7 @@ func (r *run) sendAndListen(inbox *Inbox) error {
 	}
 }
 
-// registerWebhook registers the webhook at an agent that takes webhooks by a request of their own.
+// registerWebhook registers the webhook, if the agent takes webhooks by a request of their own.
 func (r *run) registerWebhook(w *task.Webhook) {
 	if r.facets.Registrar == nil {
 		return
@@ -114,7 +114,7 @@ func (r *run) registerWebhook(w *task.Webhook) {
 	}
 }
 
-// senderPanic is a panic of the goroutine that sends a message, for the one that carries the turn out.
+// senderPanic is a panic of the sending goroutine, for the goroutine of the turn.
 type senderPanic struct {
 	value any
 	stack []byte
@@ -126,8 +126,8 @@ func (p *senderPanic) Error() string { return fmt.Sprintf("%T while sending\n%s"
 // RuntimeError implements runtime.Error.
 func (p *senderPanic) RuntimeError() {}
 
-// readPush reads what an agent has sent unasked. ok is false where it says nothing new of the whole task: a piece of it
-// cannot be distinguished from one that was received already, so that it is only a reason to ask.
+// readPush reads an unasked message of an agent. ok is false if it says nothing new of the whole task: a piece cannot
+// be distinguished from an earlier one, so it is only a reason to ask.
 func (r *run) readPush(body []byte, revision string) (rep agent.Report, ok bool) {
 	if len(body) == 0 {
 		return rep, false
@@ -142,8 +142,7 @@ func (r *run) readPush(body []byte, revision string) (rep agent.Report, ok bool)
 	return rep, rep.State != task.None && rep.Full && isNew && !untouched(r.turn, &rep) && r.ignored(&rep) == nil
 }
 
-// pushCodec returns the client that reads what an agent sends unasked. Of another task than the turn's, it reads
-// nothing.
+// pushCodec returns the client to read the agent's unasked messages. Of another task than the turn's, it reads nothing.
 func (r *run) pushCodec() translate.Client {
 	q := translate.Query{Task: r.turn.Ref.Task, Session: r.turn.Ref.Session, Withdrawn: r.turn.Withdrawn}
 	if r.unnamed(r.turn) && !r.turn.Named && (r.naming == nil || r.naming.ref == nil) {

@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// query is one request of a run, with the client that makes it and reads its answer.
+// query is one request of a run, with the client to make it and to read its answer.
 type query struct {
 	Request
 	codec translate.Client
@@ -47,8 +47,8 @@ func (r *run) queryOf(op translate.Operation, t *agent.Turn) *query {
 	return of
 }
 
-// requestIDs returns a function that returns an id that no other request has, of this process or another one. It may be
-// called by any number of goroutines at once.
+// requestIDs returns a function for ids. Each is unlike the id of any other request, of this process or another one. It
+// may be called by any number of goroutines at once.
 func requestIDs() func() string {
 	prefix := strings.ToLower(rand.Text()[:12]) + "-"
 	var last atomic.Uint64
@@ -74,11 +74,11 @@ func (x asked) Next() (Message, error) {
 	return m, err
 }
 
-// maxOtherAnswers is after how many answers to other requests a turn is given up: it is not the connections then that
-// have lost their step.
+// maxOtherAnswers is the number of answers to other requests for a turn to be given up: then the reason is not
+// connections that have lost their step.
 const maxOtherAnswers = 3
 
-// refused says what it means that the codec does not understand a message of the agent, or reads an error in it.
+// refused returns the error for a message of the agent not understood by the codec, or for an error in it.
 func (r *run) refused(x asked, err error) error {
 	err = r.config.Secrets.HideIn(err)
 	if !errors.Is(err, translate.ErrOtherAnswer) {
@@ -87,9 +87,8 @@ func (r *run) refused(x asked, err error) error {
 	return r.paired(err)
 }
 
-// paired says what it means that what the codec has read is the answer to another request; any other error it returns
-// as it is. That answer may be one to another Leader, on a connection that has lost its step. So the agent is asked
-// again, on another one.
+// paired returns the error for an answer to another request; any other error it returns as it is. The answer may be one
+// to another Leader, on a connection that has lost its step. So the agent is asked again, on another one.
 func (r *run) paired(err error) error {
 	err = r.config.Secrets.HideIn(err)
 	if !errors.Is(err, translate.ErrOtherAnswer) {

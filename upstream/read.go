@@ -11,9 +11,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// read reports the events of a stream until the turn ends or the caller takes no more. What one read of the agent's
-// stream has brought is one report, as far as it can be, so that a fast agent does not cost a write, a lock and a
-// wake-up for each piece of a product.
+// read reports the events of a stream until the turn ends or the caller takes no more. The events of one read of the
+// agent's stream are one report, as far as possible. So a fast agent does not cost a write, a lock and a wake-up for
+// each piece of a product.
 func (r *run) read(x asked) (brought, error) {
 	s := reading{run: r, from: x, codec: x.codec.NewStream(r.turn.Known)}
 	s.texts, _ = s.codec.(translate.TextStream)
@@ -25,7 +25,7 @@ func (r *run) read(x asked) (brought, error) {
 	}
 }
 
-// reading is a stream that run.read reads.
+// reading is a stream read by run.read.
 type reading struct {
 	brought
 	run     *run
@@ -33,23 +33,23 @@ type reading struct {
 	codec   translate.Stream
 	texts   translate.TextStream // nil if the codec reads no texts apart
 	arrived arrivals
-	held    *agent.Report   // the settled state with which the turn may end; nil for none
-	shown   bool            // what the agent said with it, if it is one on the way, was reported
+	held    *agent.Report   // the settled state, perhaps the end of the turn; nil for none
+	shown   bool            // the agent's words with it, if it is one on the way, were reported
 	closing bool            // the agent has called the stream ended, without such a state
-	until   time.Time       // when the agent has been silent for long enough behind that; zero for never
+	until   time.Time       // when the agent has been silent for long enough behind it; zero for never
 	said    []task.DataItem // with the last state
 }
 
-// brought is what a stream has brought.
+// brought is the content of a stream so far.
 type brought struct {
-	seen, acted bool            // there was an event; there was one which shows that the agent has acted on the message
+	seen, acted bool            // there was an event; there was one proving the agent's action on the message
 	delivered   bool            // there was a product of the turn
-	last        []task.DataItem // what the agent said last before it called the stream ended
+	last        []task.DataItem // the agent's last words before it called the stream ended
 }
 
 // next reads one message. It returns true if the turn has ended, or the caller takes no more.
 func (s *reading) next() (over bool, _ error) {
-	if s.isSilent() { // though messages come that mean nothing
+	if s.isSilent() { // though messages without a meaning come
 		return s.silent()
 	}
 	m, err := s.from.Next()
@@ -110,7 +110,7 @@ func (s *reading) next() (over bool, _ error) {
 	return s.end(rep)
 }
 
-// end reports what ends the turn.
+// end reports the end of the turn.
 func (s *reading) end(rep agent.Report) (over bool, _ error) {
 	rep = s.run.restated(rep)
 	if err := s.run.ignored(&rep); err != nil {
@@ -119,7 +119,7 @@ func (s *reading) end(rep agent.Report) (over bool, _ error) {
 	return s.merge(rep), nil
 }
 
-// fail ends the reading of a stream by an error, once what has arrived is reported.
+// fail ends the reading of a stream by an error, once all arrived pieces are reported.
 func (s *reading) fail(err error) (over bool, _ error) {
 	if s.arrived.any() && !s.reportPieces() {
 		return true, nil
@@ -130,7 +130,7 @@ func (s *reading) fail(err error) (over bool, _ error) {
 // moreFollows reports whether the next message need not be waited for, and can be a part of the same report.
 func (s *reading) moreFollows() bool { return !s.arrived.full() && s.from.Ready() }
 
-// hasPiece reports the pieces that have arrived, unless more follows. It returns true if the caller takes no more.
+// hasPiece reports the arrived pieces, unless more follows. It returns true if the caller takes no more.
 func (s *reading) hasPiece() (over bool) {
 	if s.moreFollows() {
 		return false
@@ -142,11 +142,11 @@ func (s *reading) hasPiece() (over bool) {
 	return false
 }
 
-// reportPieces reports the pieces that have arrived. It returns false if the caller takes no more.
+// reportPieces reports the arrived pieces. It returns false if the caller takes no more.
 func (s *reading) reportPieces() bool { return s.run.report(agent.Report{Pieces: s.arrived.held}) }
 
-// merge makes the pieces that have arrived a part of a report, and reports it, unless it has only pieces and more
-// follows. It returns true if the turn has ended, or the caller takes no more.
+// merge makes the arrived pieces a part of a report, and reports it, unless it has only pieces and more follows. It
+// returns true if the turn has ended, or the caller takes no more.
 func (s *reading) merge(rep agent.Report) (over bool) {
 	if s.arrived.any() && apart(&rep) {
 		if !s.reportPieces() {
@@ -168,10 +168,10 @@ func (s *reading) merge(rep agent.Report) (over bool) {
 	return false
 }
 
-// restated returns what an agent says of the task when it is asked once, in place of the event of a stream that has
-// ended the turn: a piece of the stream may be lost, repeated or in the wrong place (translate.Restater). An answer
-// of another state than the event, of the turn before, or without products is not to be believed more than the stream.
-// The agent is not asked about a task that is canceled: the answer to the cancel is the whole task.
+// restated returns the agent's answer to one question for the task, in place of the stream's event at the end of the
+// turn: a piece of the stream may be lost, repeated or in the wrong place (translate.Restater). An answer of another
+// state than the event, of the turn before, or without products is not to be believed more than the stream. The agent
+// is not asked about a canceled task: the answer to the cancel is the whole task.
 func (r *run) restated(event agent.Report) agent.Report {
 	if r.facets.Restater == nil || event.Full || event.State == task.Canceled {
 		return event
@@ -183,11 +183,11 @@ func (r *run) restated(event agent.Report) agent.Report {
 	return rep
 }
 
-// arrivals are the pieces of products that were read from a stream and have not been reported. Nothing is held while
-// the stream is waited for.
+// arrivals are the pieces of products read from a stream and not reported yet. Nothing is held while the stream is
+// waited for.
 type arrivals struct{ held *task.Pieces }
 
-// How much arrives together at most: so many pieces, and so many bytes of them, but for the last piece.
+// The most to arrive together: so many pieces, and so many bytes of them, but for the last piece.
 const (
 	maxPieces      = 1024
 	maxPiecesBytes = 64 << 10
@@ -195,7 +195,7 @@ const (
 
 var piecesPool = sync.Pool{New: func() any { return new(task.Pieces) }}
 
-// pieces returns where the next piece is added.
+// pieces returns the place of the next piece.
 func (a *arrivals) pieces() *task.Pieces {
 	if a.held == nil {
 		a.held = piecesPool.Get().(*task.Pieces)
@@ -203,7 +203,7 @@ func (a *arrivals) pieces() *task.Pieces {
 	return a.held
 }
 
-// add moves the chunks of a report to the pieces that have arrived, and makes all these a part of the report.
+// add moves the chunks of a report to the arrived pieces, and makes all these a part of the report.
 func (a *arrivals) add(rep *agent.Report) {
 	if !rep.Full {
 		for i := range rep.Chunks {
@@ -220,7 +220,7 @@ func (a *arrivals) any() bool { return a.held.Len() > 0 }
 
 func (a *arrivals) full() bool { return a.held.Len() >= maxPieces || a.held.Stored() >= maxPiecesBytes }
 
-// release drops the pieces, which have been reported.
+// release drops the pieces after they are reported.
 func (a *arrivals) release() {
 	if a.held == nil {
 		return
@@ -232,15 +232,15 @@ func (a *arrivals) release() {
 }
 
 // apart reports whether a report must not be merged with the pieces before it. It would make them void, so the result
-// would depend on how the stream was read.
+// would depend on the reads of the stream.
 func apart(r *agent.Report) bool {
 	return r.Full || r.State == task.Canceled || r.State == task.Rejected
 }
 
-// maxDrain is how many bytes of events a stream that answers a question may have.
+// maxDrain is the most bytes of events of a stream in answer to a question.
 const maxDrain = 16 << 20
 
-// drain reads a stream that answers a question, as one report: until the task is settled for good, or the stream ends.
+// drain reads a stream in answer to a question, as one report: until the task is settled for good, or the stream ends.
 func (r *run) drain(x asked, known []task.Product) (agent.Report, error) {
 	codec := x.codec.NewStream(known)
 	fold := task.NewFold(task.Task{Products: known})
@@ -272,7 +272,7 @@ func (r *run) drain(x asked, known []task.Product) (agent.Report, error) {
 	}
 }
 
-// merged returns what a report and the one after it say together. fold holds the products so far.
+// merged returns a report and the one after it as one. fold holds the products so far.
 func merged(whole, next agent.Report, fold *task.Fold) agent.Report {
 	full := whole.Full || next.Full || len(next.Chunks) > 0
 	if next.Full {
@@ -306,14 +306,14 @@ func empty(r *agent.Report) bool { return nothingElse(r) && len(r.Chunks) == 0 }
 // since the turn before.
 func early(t *agent.Turn, rep *agent.Report) bool { return rep.RevisionDated && untouched(t, rep) }
 
-// named returns t with the names that the agent has given the task.
+// named returns t with the agent's names for the task.
 func named(t *agent.Turn, rep *agent.Report) *agent.Turn {
 	if rep.Ref == nil {
 		return t
 	}
 	again := *t
 	if again.Ref = *rep.Ref; again.Ref.Task != t.Ref.Task {
-		again.Revision = "" // which is that of another task
+		again.Revision = "" // it is that of another task
 	}
 	return &again
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// receipt is what an agent says of a message whose connection broke.
+// receipt is an agent's word on a message after its connection broke.
 type receipt uint8
 
 const (
@@ -20,9 +20,9 @@ const (
 	missing                  // it does not have the message, or does not know it yet
 )
 
-// missed asks the agent whether it has the turn, and reports whether it has not. An agent that does not have it is
-// asked for as long as ResendAfter, because it may have read the message and not know the task yet. cause is why it is
-// asked. The error says that the turn must fail: such a message is not sent again.
+// missed asks the agent whether it has the turn, and reports whether it has not. An agent without it is asked for as
+// long as ResendAfter, because it may have read the message and not know the task yet. cause is the reason for asking.
+// After an error the turn must fail: such a message is not sent again.
 func (p *retry) missed(cause error) (bool, error) {
 	r, begun, wait := p.run, time.Now(), retryFirst
 	for {
@@ -46,7 +46,7 @@ func (p *retry) missed(cause error) (bool, error) {
 	}
 }
 
-// notReceived is the error of a resumed turn that the agent has not received, and that may be sent.
+// notReceived is the error of a resumed turn not received by the agent, and free to be sent.
 func notReceived() *task.Error {
 	return task.Errorf(task.AgentUnavailable, "the agent has not received the message")
 }
@@ -67,8 +67,8 @@ func (r *run) receipt() (receipt, error) {
 	return r.receiptByMessages()
 }
 
-// receiptByMessages asks the agent once for the messages of the task. An agent that acts late has received a message
-// that is one of them.
+// receiptByMessages asks the agent once for the messages of the task. A late-acting agent has received a message if it
+// is one of them.
 func (r *run) receiptByMessages() (receipt, error) {
 	q := r.query(translate.Get)
 	codec := q.codec.(translate.LateActor)
@@ -99,14 +99,13 @@ func untouched(t *agent.Turn, rep *agent.Report) bool {
 	return t.Revision != "" && rep.EndsTurn() && rep.Revision == t.Revision && offersTheSame(t, rep)
 }
 
-// offersTheSame reports whether an agent's task has the products that it had at the end of the turn before, and no
-// others.
+// offersTheSame reports whether an agent's task has its products from the end of the turn before, and no others.
 func offersTheSame(t *agent.Turn, rep *agent.Report) bool {
 	return len(task.Diff(slices.Concat(t.Withdrawn, t.Known), rep.Products)) == 0
 }
 
-// ignored returns an error where an agent has ended its task for good before the message of the turn, and will not act
-// on it: the products of the turn before are no answer to it.
+// ignored returns an error if an agent has ended its task for good before the message of the turn, and will not act on
+// it: the products of the turn before are no answer to it.
 func (r *run) ignored(rep *agent.Report) error {
 	t := r.turn
 	same := rep.Full && len(rep.Products) > 0 && t.From == task.AwaitingCompletion && offersTheSame(t, rep)

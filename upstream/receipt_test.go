@@ -19,12 +19,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// resends is a configuration with which a message is sent again for at most 10 s.
+// resends is a configuration for a message to be sent again for at most 10 s.
 func resends(after time.Duration, mode upstream.Resend) func(*settings) {
 	return func(c *settings) { c.RetryFor, c.ResendAfter, c.Resend = 10*time.Second, after, mode }
 }
 
-// resendsByAIP is a configuration of an agent of AIP that is asked for 10 s before a message is sent again, if ever.
+// resendsByAIP is a configuration of an agent of AIP, asked for 10 s before a message is sent again, if ever.
 func resendsByAIP(never bool) func(*settings) {
 	mode := upstream.ResendProven
 	if never {
@@ -36,8 +36,8 @@ func resendsByAIP(never bool) func(*settings) {
 	}
 }
 
-// lifeCycle carries a turn out as the life-cycle does: a turn that ends by an error, or with its process, is resumed,
-// and carried out if the agent has not received it.
+// lifeCycle carries a turn out as the life-cycle does: a turn ending by an error, or with its process, is resumed, and
+// carried out if the agent has not received it.
 func lifeCycle(t *testing.T, h *upstream.Agent, x *agent.Turn, stream, crashed bool) (all []string) {
 	t.Helper()
 	if !crashed {
@@ -53,8 +53,8 @@ func lifeCycle(t *testing.T, h *upstream.Agent, x *agent.Turn, stream, crashed b
 	return all
 }
 
-// TestContinueIsNotLost holds that a continue that has not arrived is sent again, as far as the agent's messages say
-// so, and that the product of the turn before is never its answer.
+// TestContinueIsNotLost: a continue is sent again if it has not arrived, by the agent's messages. The product of the
+// turn before is never its answer.
 func TestContinueIsNotLost(t *testing.T) {
 	const result = "awaiting-completion p=done blue"
 	for _, tc := range []struct {
@@ -64,7 +64,7 @@ func TestContinueIsNotLost(t *testing.T) {
 		crashed bool // the gateway is killed after it has sent the message
 		never   bool
 		want    string
-		sent    int // how often the message arrives
+		sent    int // the number of times the message arrives
 	}{
 		{"the connection breaks", &acps{keeps: true, lost: 1}, false, false, false, result, 1},
 		{"it breaks twice", &acps{keeps: true, lost: 2}, false, false, false, result, 1},
@@ -114,8 +114,8 @@ func TestContinueIsNotLost(t *testing.T) {
 	}
 }
 
-// TestResumeOfWhatIsUnreported: a start of which the agent has reported nothing is said not to have been received, once
-// the agent has been asked for long enough, if it may be sent again.
+// TestResumeOfWhatIsUnreported: a start without a report of the agent counts as not received, once the agent has been
+// asked for long enough, if it may be sent again.
 func TestResumeOfWhatIsUnreported(t *testing.T) {
 	for _, tc := range []struct {
 		name       string
@@ -145,7 +145,7 @@ func TestResumeOfWhatIsUnreported(t *testing.T) {
 	}
 }
 
-// notAgainUnknown is the error of a message that has not arrived, as the agent says, and is never sent again.
+// notAgainUnknown is the error of a message not arrived, by the agent's word, and never sent again.
 const notAgainUnknown = "agent-timeout: the connection to the agent broke, and the agent does not have the message; " +
 	"it is unknown whether the agent will act on it, so it is not sent again"
 
@@ -158,8 +158,8 @@ func count(all []string, one string) (n int) {
 	return n
 }
 
-// TestStartIsRunOnce holds that a start which the agent has read is not sent again, although the connection has broken
-// before the agent knows its task.
+// TestStartIsRunOnce: a start read by the agent is not sent again, although the connection has broken before the agent
+// knows its task.
 func TestStartIsRunOnce(t *testing.T) {
 	const result = "awaiting-completion p=done red"
 	for _, tc := range []struct {
@@ -205,8 +205,8 @@ func TestStartIsRunOnce(t *testing.T) {
 	}
 }
 
-// TestStartIsRunOnceByOthers is TestStartIsRunOnce for an agent of another dialect that knows the gateway's name for
-// the task.
+// TestStartIsRunOnceByOthers is TestStartIsRunOnce for an agent of another dialect, knowing the gateway's name for the
+// task.
 func TestStartIsRunOnceByOthers(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		var begun time.Time
@@ -236,8 +236,8 @@ func TestStartIsRunOnceByOthers(t *testing.T) {
 	}
 }
 
-// TestClosedTask holds that a Partner which has completed its task by itself, and so does not act on a continue, does
-// not answer it by its old product.
+// TestClosedTask: a Partner has completed its task by itself, and so does not act on a continue. Its old product is no
+// answer.
 func TestClosedTask(t *testing.T) {
 	const ignored = "unsupported-operation: the agent has completed its task by itself and has not acted on the " +
 		"message; start another task"
@@ -292,8 +292,8 @@ func TestClosedTask(t *testing.T) {
 	}
 }
 
-// TestStreamIsRestated holds that products which are lost, repeated or reordered on a Partner's stream are as the
-// Partner's task has them, once the turn has ended.
+// TestStreamIsRestated: products lost, repeated or reordered on a Partner's stream are as in the Partner's task, once
+// the turn has ended.
 func TestStreamIsRestated(t *testing.T) {
 	event := func(seq int, data string) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":"1","result":{"eventSeq":%d,"eventData":%s}}`, seq, data)
@@ -360,7 +360,7 @@ func TestStreamIsRestated(t *testing.T) {
 	}
 }
 
-// TestCanceledStreamIsNotRestated: an agent whose stream ends by the status canceled is not asked about the task: the
+// TestCanceledStreamIsNotRestated: if its stream ends by the status canceled, an agent is not asked about the task: the
 // answer to the cancel has all of it.
 func TestCanceledStreamIsNotRestated(t *testing.T) {
 	end := `{"jsonrpc":"2.0","id":"1","result":{"eventSeq":1,"eventData":{"type":"status-update","taskId":"t",` +
@@ -382,8 +382,8 @@ func TestCanceledStreamIsNotRestated(t *testing.T) {
 	})
 }
 
-// TestStallIsNoLongerThanTheTimeout holds that a task whose agent has answered by an error, and then shows it as
-// working, is given up when the timeout is over.
+// TestStallIsNoLongerThanTheTimeout: a task is given up when the timeout is over, if its agent has answered by an
+// error, and then shows it as working.
 func TestStallIsNoLongerThanTheTimeout(t *testing.T) {
 	s := script{"send": says(fails(-32603, "oops")), "get": says(is("working"))}
 	withAgent(t, s.handler(), func(c *settings) { c.IdleTimeout = 6 * time.Second },
@@ -398,8 +398,8 @@ func TestStallIsNoLongerThanTheTimeout(t *testing.T) {
 		})
 }
 
-// TestAnsweredTurnIsNotDoubted holds that an agent which has answered a message by an error, and then does not know its
-// task, or shows it as it was, is asked once.
+// TestAnsweredTurnIsNotDoubted: an agent is asked once after it has answered a message by an error, if it then does not
+// know its task, or shows it unchanged.
 func TestAnsweredTurnIsNotDoubted(t *testing.T) {
 	for _, tc := range []struct {
 		name, get string

@@ -13,15 +13,15 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// TestErrorsInPlaceOfATask: an agent that answers a start by an error has made no task. Its own refusals are known as
-// such, and an agent that would have named the task is not asked for it by a name that it cannot know.
+// TestErrorsInPlaceOfATask: an agent answering a start by an error has made no task. Its own refusals are known as
+// such. If the agent would have named the task, it is not asked for it by a name it cannot know.
 func TestErrorsInPlaceOfATask(t *testing.T) {
 	for _, tc := range []struct {
 		code    int
 		from    task.State
 		names   bool // the agent names its tasks
 		refused bool
-		asked   int // how often the agent is asked for the task
+		asked   int // the number of times the agent is asked for the task
 	}{
 		{code: -32005, names: true, refused: true},
 		{code: -32602, names: true, refused: true},
@@ -74,7 +74,7 @@ func TestErrorsInPlaceOfATask(t *testing.T) {
 	}
 }
 
-// TestRefusedMessageIsNoLackOfStreams: an agent that refuses one message as not supported has streams as before.
+// TestRefusedMessageIsNoLackOfStreams: an agent refusing one message as not supported has streams as before.
 func TestRefusedMessageIsNoLackOfStreams(t *testing.T) {
 	refuses := true
 	streamed, sent := 0, 0

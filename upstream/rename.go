@@ -10,10 +10,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// hold notes who has the names that the agent has made in earlier turns, before it may read a message: that of the
-// session, and that of the task where it may make one in place of the gateway's (translate.Renamer). In a start, the
-// latter is the gateway's. In any other turn it may be the agent's, from a turn that an earlier process has carried
-// out.
+// hold notes the holders of the agent's names from earlier turns, before it may read a message: of the session's name,
+// and of the task's if the agent may make one in place of the gateway's (translate.Renamer). In a start, the latter is
+// the gateway's. In any other turn it may be the agent's, from a turn of an earlier process.
 func (r *run) hold() {
 	if r.turn.OwnSession {
 		r.takesSession(r.turn.Ref.Session)
@@ -23,9 +22,9 @@ func (r *run) hold() {
 	}
 }
 
-// renamed decides whether a name counts that the agent has made in place of the gateway's. By one that the gateway has
-// given to another task, the agent answers for that one, which is an error. By one that the task of another Leader has,
-// the agent would be asked about that one: so it does not count, but the answer that has it does.
+// renamed decides whether a name of the agent in place of the gateway's counts. With a name given by the gateway to
+// another task, the agent answers for the other one. This is an error. By the name of another Leader's task, the agent
+// would be asked about the other task: so the name does not count, but the answer does.
 func (r *run) renamed(rep *agent.Report) error {
 	if rep.Ref == nil || r.facets.Renamer == nil || rep.Ref.Task == r.turn.Ref.Task {
 		return nil

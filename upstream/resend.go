@@ -8,15 +8,15 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Resend says when a message is sent again that the agent may have received, and does not have, as it says.
+// Resend is the condition for sending a message again if the agent may have received it, but denies having it.
 type Resend uint8
 
 const (
-	// ResendProven is for when the agent's word proves that it does not have the message. That of an agent of a Forgetter
-	// proves it only if the agent has been seen to know a task while it works on it, and counts once for each message:
-	// others may store a task at its end, or never.
+	// ResendProven is for a message that the agent provably does not have. The word of an agent of a Forgetter proves it
+	// only if the agent has been seen to know a task while it works on it, and counts once for each message: others may
+	// store a task at its end, or never.
 	ResendProven Resend = iota
-	ResendAlways        // whatever the agent was seen to know
+	ResendAlways        // regardless of the agent's known tasks
 	ResendNever
 )
 
@@ -25,16 +25,15 @@ var _ partner.Keeper = (*Agent)(nil)
 // KeepsTasks implements partner.Keeper.
 func (a *Agent) KeepsTasks() bool { return a.config.Traffic.keeps.Load() }
 
-// noteKept notes what an agent knows when it is asked for a task.
+// noteKept notes an agent's knowledge of a task when it is asked for it.
 func (r *run) noteKept(rep *agent.Report) {
 	if r.facets.Forgetter != nil && rep.State != task.None && !rep.State.Settled() && !r.KeepsTasks() {
 		r.config.Traffic.keeps.Store(true)
 	}
 }
 
-// mayResend returns an error where a message that the agent may have received must not be sent again, although the
-// agent says that it does not have it. Without one, the message is to be sent again. cause is why the agent was asked,
-// or nil.
+// mayResend returns an error if a message perhaps received must not be sent again, although the agent denies having it.
+// Without one, the message is to be sent again. cause is the reason the agent was asked, or nil.
 func (r *run) mayResend(cause error) error {
 	switch {
 	case ReasonOf(cause) == OtherAnswer: // the agent has taken the message, and answered it wrongly

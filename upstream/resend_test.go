@@ -15,11 +15,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// notProven is the error of a message that its agent does not have, as it says, where that proves nothing.
+// notProven is the error of a message denied by its agent, without a proof.
 const notProven = "agent-timeout: the connection to the agent broke, and the agent says that it does not have the " +
 	"message; it may have done the work all the same, so the message is not sent again; a new start does the work again"
 
-// losesAnswers are the ways in which the answer to a message gets lost.
+// losesAnswers are the ways of an answer to get lost.
 var losesAnswers = map[string]step{
 	"a cut": breaksFirst(99, nil),
 	"502":   answersWith(502, "Bad Gateway"),
@@ -29,7 +29,7 @@ var losesAnswers = map[string]step{
 	},
 }
 
-// times returns how often an agent was asked by methods.
+// times returns the number of requests to an agent by methods.
 func (l *listing) times(methods ...string) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,11 +39,11 @@ func (l *listing) times(methods ...string) (n int) {
 	return n
 }
 
-// sends returns how many messages an agent was sent.
+// sends returns the number of messages sent to an agent.
 func (l *listing) sends() int { return l.times("send", "sendSubscribe") }
 
-// TestWorkIsNotRepeated: an agent of A2A v0.1 that stores a task at its end, or never, is sent a message once, whatever
-// it says of it after its answer was lost, and whether the connection broke or the process.
+// TestWorkIsNotRepeated: an agent of A2A v0.1 storing a task at its end, or never, gets a message once, whatever it
+// says of it after its answer was lost, and whether the connection broke or the process.
 func TestWorkIsNotRepeated(t *testing.T) {
 	unknown := says(fails(-32001, "what?"))
 	for name, lost := range losesAnswers {
@@ -77,7 +77,7 @@ func TestWorkIsNotRepeated(t *testing.T) {
 	}
 }
 
-// TestResultThatIsStoredAtTheEnd: what such an agent knows at the end of its work is the result, if it is asked then.
+// TestResultThatIsStoredAtTheEnd: such an agent's answer at the end of its work is the result, if it is asked then.
 func TestResultThatIsStoredAtTheEnd(t *testing.T) {
 	var began time.Time
 	at := &listing{Handler: script{
@@ -99,9 +99,9 @@ func TestResultThatIsStoredAtTheEnd(t *testing.T) {
 	})
 }
 
-// TestWorkIsRepeatedOnce: the word of an agent that has been seen to know a task while it works on it counts once for
-// each message, also in the process that resumes the turn. One that is known to do no work twice is sent it for as long
-// as retry_for says.
+// TestWorkIsRepeatedOnce: the word of an agent, seen to know a task while it works on it, counts once for each message,
+// also in the process resuming the turn. An agent known to do no work twice gets the message for as long as retry_for
+// says.
 func TestWorkIsRepeatedOnce(t *testing.T) {
 	unknown, known := says(fails(-32001, "what?")), says(is("working"), is("completed"))
 	for name, tc := range map[string]struct {

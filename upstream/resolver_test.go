@@ -25,7 +25,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
 
-// speaker is an agent whose card says one thing and which speaks what its methods say.
+// speaker is an agent with a card of its own choice. It speaks the dialect of its methods.
 type speaker struct {
 	card    string
 	methods map[string]string // method → result
@@ -65,7 +65,7 @@ func (s *speaker) count(call string) (n int) {
 	return n
 }
 
-// foundAgent returns an agent whose dialect is found out at a URL. dial may be nil.
+// foundAgent returns an agent with its dialect to be found at a URL. dial may be nil.
 func foundAgent(
 	t *testing.T, url string, dial func(context.Context, string, string) (net.Conn, error),
 ) *upstream.Agent {
@@ -123,7 +123,7 @@ func TestFoundAgent(t *testing.T) {
 			server := httptest.NewServer(s)
 			defer server.Close()
 			a := foundAgent(t, server.URL, nil)
-			for range 2 { // what was found is remembered
+			for range 2 { // the finding is remembered
 				if diff := cmp.Diff(tc.want, show(carryOut(t.Context(), a, turn("x"), false))); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}

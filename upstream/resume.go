@@ -7,11 +7,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// resume continues a turn by polling: no stream reports what was missed. A new stream, where the agent gives one, only
-// says when to ask: some lose the last event of it. acknowledged says that the agent has answered the message already,
-// so that it may be about to act on it.
+// resume continues a turn by polling: no stream reports missed events. A new stream, if the agent gives one, is only a
+// sign of when to ask: some lose the last event of it. acknowledged reports whether the agent has answered the message
+// already, and so may be about to act on it.
 //
-// An agent that cannot be polled is asked for a new stream, which is then all that is known. Of one that has neither,
+// If polling is not possible, the agent is asked for a new stream, then the only source. Of an agent with neither,
 // nothing is known after the connection of its turn.
 func (r *run) resume(acknowledged bool) error {
 	if r.facets.Getter == nil {
@@ -25,7 +25,7 @@ func (r *run) resume(acknowledged bool) error {
 	})
 }
 
-// resubscribe continues a turn by a new stream, again and again where that is cut, for as long as the agent reports
+// resubscribe continues a turn by a new stream, again and again if it is cut, for as long as the agent reports
 // something within IdleTimeout.
 func (r *run) resubscribe() error {
 	if r.facets.Resubscriber == nil {

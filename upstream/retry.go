@@ -17,18 +17,18 @@ import (
 const (
 	retryFirst = 100 * time.Millisecond
 	retryMost  = 2 * time.Second
-	// starvedMost is how long the gateway's own lack of file descriptors does not count as time.
+	// starvedMost is the longest time not counted because the gateway itself lacks file descriptors.
 	starvedMost = 5 * time.Minute
 
-	// undeliveredTries is how often a turn is sent at least whose connection breaks before the agent has received it.
+	// undeliveredTries is the least number of tries of a turn if its connection breaks before the agent has received it.
 	undeliveredTries = 3
 )
 
-// An agent that is overloaded has done nothing, so a turn may be sent again.
+// An overloaded agent has done nothing, so a turn may be sent again.
 const (
 	busyTries = 4                // of a turn in all
 	busyFirst = time.Second / 2  // before the second try, and then twice as long each time
-	busyMost  = 30 * time.Second // the longest that an agent may ask for
+	busyMost  = 30 * time.Second // the longest pause an agent may ask for
 )
 
 // unsent reports whether nothing of a request was sent.
@@ -52,21 +52,21 @@ func transient(err error) bool {
 // a moment.
 func mayPass(err error) bool { return transient(err) || ReasonOf(err) == ServerFailed }
 
-// retry is the policy by which a turn that the agent has not received is sent again. Its methods wait before that, and
-// report whether to send the turn again; if not, the run ends with err.
+// retry is the policy for sending a turn again if the agent has not received it. Its methods wait first, and report
+// whether to send the turn again; if not, the run ends with err.
 type retry struct {
 	run       *run
 	tries     int  // since the agent was overloaded last
-	overloads int  // how often the agent was overloaded
+	overloads int  // the number of times the agent was overloaded
 	pace      pace // of RetryFor
-	session   pace // of the time that a session may be busy; zero until it is
+	session   pace // of a busy session's time; zero until it is busy
 }
 
 func (r *run) newRetry() retry {
 	return retry{run: r, pace: newPace(r.config.RetryFor)}
 }
 
-// busy retries a turn if the agent takes no requests now, unless the pause that it asks for is too long.
+// busy retries a turn if the agent takes no requests now, unless it asks for too long a pause.
 func (p *retry) busy(err error) (again bool, _ error) {
 	r := p.run
 	var overloaded *Error
@@ -86,11 +86,10 @@ func (p *retry) busy(err error) (again bool, _ error) {
 	return true, nil
 }
 
-// undelivered retries a turn that the agent has not received: nothing was sent, or the connection broke before the
-// agent had reported anything, and the agent, which knows the task by the gateway's name for it, says for as long as
-// ResendAfter that it does not have the turn. The turn is given up after RetryFor, or after starvedMost where the
-// gateway has no file descriptors left. A turn that may have been sent, and of which the agent cannot say whether it
-// has it, is not sent again.
+// undelivered retries a turn not received by the agent: nothing was sent, or the connection broke before the agent had
+// reported anything, and the agent, knowing the task by the gateway's name for it, denies having the turn for as long
+// as ResendAfter. The turn is given up after RetryFor, or after starvedMost if the gateway has no file descriptors
+// left. A turn perhaps sent is not sent again if the agent cannot say whether it has it.
 func (p *retry) undelivered(err error) (again bool, _ error) {
 	r := p.run
 	p.tries++
@@ -128,7 +127,7 @@ func (p *retry) undelivered(err error) (again bool, _ error) {
 	return true, nil
 }
 
-// unsent retries a turn of which nothing was sent.
+// unsent retries a turn after nothing of it was sent.
 func (p *retry) unsent(err error) (again bool, _ error) {
 	r := p.run
 	switch {
@@ -146,7 +145,7 @@ func (p *retry) unsent(err error) (again bool, _ error) {
 	return p.queue(&p.pace, err)
 }
 
-// busySession retries a turn whose session has a run already (translate.ErrBusy), for as long as that may take.
+// busySession retries a turn if its session has a run already (translate.ErrBusy), for as long as that run may take.
 func (p *retry) busySession(err error) (again bool, _ error) {
 	r := p.run
 	if p.session.most == 0 {
@@ -162,7 +161,7 @@ func (p *retry) busySession(err error) (again bool, _ error) {
 	return p.queue(&p.session, err)
 }
 
-// queue waits before a turn of which nothing was received is sent again. The caller knows meanwhile that it waits.
+// queue waits before an unreceived turn is sent again. Meanwhile the caller sees the turn waiting.
 func (p *retry) queue(pace *pace, err error) (again bool, _ error) {
 	r := p.run
 	if !r.report(agent.Report{Delivery: agent.DeliveryQueued}) {
@@ -174,7 +173,7 @@ func (p *retry) queue(pace *pace, err error) (again bool, _ error) {
 	return r.report(agent.Report{Delivery: agent.DeliverySending}), err
 }
 
-// pace is the pauses between attempts for which there is a limited time.
+// pace is the pauses between attempts within a limited time.
 type pace struct {
 	begun, until time.Time
 	most, wait   time.Duration
@@ -185,8 +184,8 @@ func newPace(most time.Duration) pace {
 	return pace{begun: now, until: now.Add(most), most: most, wait: retryFirst}
 }
 
-// over reports whether there is no time left for another try after err. What fails because the gateway has no file
-// descriptors left says nothing about the agent, so the time begins again after it.
+// over reports whether there is no time left for another try after err. A failure for lack of the gateway's file
+// descriptors says nothing about the agent, so the time begins again after it.
 func (p *pace) over(err error) bool {
 	now := time.Now()
 	if isStarved(err) && now.Sub(p.begun) < starvedMost {

@@ -26,7 +26,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/upstreamtest"
 )
 
-// showAll is show with what the gateway reports of the delivery, but for what is repeated.
+// showAll is show with the gateway's reports of the delivery, but for repetitions.
 func showAll(h *upstream.Agent, t *agent.Turn, stream bool) (all []string) {
 	for rep, err := range carryOut(context.Background(), h, t, stream) {
 		s := one(rep, err)
@@ -43,8 +43,8 @@ func showAll(h *upstream.Agent, t *agent.Turn, stream bool) (all []string) {
 	return all
 }
 
-// TestRefusedConnections holds that a turn of which nothing was sent waits for its agent, whether the agent or the
-// gateway names the task.
+// TestRefusedConnections: a turn waits for its agent if nothing of it was sent, whether the agent or the gateway names
+// the task.
 func TestRefusedConnections(t *testing.T) {
 	const unreachable = "agent-unavailable: the agent cannot be reached"
 	const noFiles = "agent-unavailable: the gateway cannot reach the agent: it has no file descriptors left"
@@ -110,7 +110,7 @@ func TestRefusedConnections(t *testing.T) {
 
 const done03rpc = `{"jsonrpc":"2.0","id":"1","result":` + done03 + `}`
 
-// goesOn returns the continue of a task of which the agent has asked something.
+// goesOn returns the continue of a task after a question of the agent.
 func goesOn(t *testing.T) *agent.Turn {
 	t.Helper()
 	before, err := a2a.Legacy().Reply([]byte(is("input-required")), nil)
@@ -120,9 +120,8 @@ func goesOn(t *testing.T) *agent.Turn {
 	return then(before, "t", "x")
 }
 
-// TestBrokenConnections holds that a turn whose connection breaks is sent again as long as its agent says that it does
-// not have it, that an agent that does not answer is asked again, and that a turn that cannot be asked for is not sent
-// twice.
+// TestBrokenConnections: after its connection breaks, a turn is sent again as long as its agent denies having it. A
+// silent agent is asked again. A turn that cannot be asked for is not sent twice.
 func TestBrokenConnections(t *testing.T) {
 	const broke = "invalid-agent-response: the connection to the agent broke before it answered"
 	unknown := says(fails(-32001, "what?"))
@@ -178,7 +177,7 @@ func TestBrokenConnections(t *testing.T) {
 	}
 }
 
-// TestFindingWaits holds that an agent that is yet to be found, and is down, is looked for again.
+// TestFindingWaits: an agent yet to be found, and down, is looked for again.
 func TestFindingWaits(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		m := upstreamtest.NewListener()
@@ -212,8 +211,8 @@ func TestFindingWaits(t *testing.T) {
 	})
 }
 
-// TestResumeWaitsForTheAgent holds that a turn that may be under way is not taken for one that its agent does not have,
-// because the agent is yet to be found and is down.
+// TestResumeWaitsForTheAgent: a turn perhaps under way is not taken for one unknown to its agent because the agent is
+// yet to be found and is down.
 func TestResumeWaitsForTheAgent(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -246,7 +245,7 @@ func TestResumeWaitsForTheAgent(t *testing.T) {
 	}
 }
 
-// TestUntrustedIsFinal holds that a certificate that is not trusted is no reason to wait.
+// TestUntrustedIsFinal: an untrusted certificate is no reason to wait.
 func TestUntrustedIsFinal(t *testing.T) {
 	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, is("completed"))
@@ -269,8 +268,8 @@ func TestUntrustedIsFinal(t *testing.T) {
 	}
 }
 
-// TestNoStreamsIsRemembered holds that a turn which has learnt that its agent has no streams asks for none when it is
-// sent again.
+// TestNoStreamsIsRemembered: a turn asks for no stream when it is sent again after its agent has turned out to have
+// none.
 func TestNoStreamsIsRemembered(t *testing.T) {
 	streams := 0
 	steps := script{

@@ -15,43 +15,43 @@ import (
 // run is one turn while it is carried out, or another request about its task. It is used by one goroutine.
 type run struct {
 	*Agent
-	*Endpoint // by which the turn is carried out; nil until it is found
+	*Endpoint // of the turn; nil until it is found
 	ctx       context.Context
-	turn      *agent.Turn // with the names that the agent has given the task
+	turn      *agent.Turn // with the agent's names for the task
 	yield     func(agent.Report, error) bool
 
-	trial     *Trial     // notes what the agent answers when it is tried; nil in a turn of a caller
+	trial     *Trial     // notes the answers of an agent on trial; nil in a turn of a caller
 	interrupt *Interrupt // ends the inline part of a turn; nil in the rest of it, and for a turn without one
 	begun     *begun     // the first exchange of the turn, if it was begun inline and is to be continued
-	inbox     *Inbox     // if that was opened inline, and nothing was sent
+	inbox     *Inbox     // if it was opened inline, and nothing was sent
 
-	naming    *naming // nil where the agent is known not to name the task
+	naming    *naming // nil if the agent is known not to name the task
 	noStreams bool    // in this turn, the agent has turned out to have no streams
-	others    int     // how often the agent has answered another request
+	others    int     // the number of answers of the agent to another request
 	heard     bool    // in this attempt, the agent has reported something, or has acknowledged the message
-	acted     bool    // the agent has reported something of the turn that is not its end
+	acted     bool    // the agent has reported something of the turn before its end
 	doubted   bool    // the agent may have received the message before
-	repeated  bool    // the message was sent again because the agent has said that it did not have it
+	repeated  bool    // the message was sent again because the agent denied having it
 	stopped   bool    // the caller takes no more reports
 
-	// What the stream has brought that the agent of a Forgetter has ended, until it says how the task stands; nil for no
+	// The content of a stream ended by the agent of a Forgetter, until the agent tells the state of the task; nil for no
 	// such end.
 	ended *brought
 }
 
-// logger returns the log with what names the turn's task: to its Leader, and to the agent.
+// logger returns the log with the names of the turn's task: the Leader's, and the agent's.
 func (r *run) logger() *slog.Logger {
 	return r.log.With("task", r.turn.Message.TaskID, "agent_task", r.turn.Ref.Task)
 }
 
-// carryOut sends the turn's message, again where the agent has not received it, and reports what the agent answers
-// until the turn ends. Once the agent has reported something, the message is not sent again.
+// carryOut sends the turn's message, again if the agent has not received it, and reports the agent's answer until the
+// turn ends. Once the agent has reported something, the message is not sent again.
 func (r *run) carryOut(stream bool) error {
 	retry, dropped := r.newRetry(), false
 	for {
 		r.heard = false
 		err := r.attempt(stream)
-		if dropped && ReasonOf(err) == Refused { // it was the message that was refused, and not the session
+		if dropped && ReasonOf(err) == Refused { // the message was refused, and not the session
 			r.sessionless.Store(false)
 		}
 		if isHeldBack(err) && !r.doubted {
@@ -83,14 +83,14 @@ func (r *run) carryOut(stream bool) error {
 	}
 }
 
-// unknowable reports whether it cannot be known if a turn has begun. Then even one that a server refuses as overloaded
-// is not sent again: a proxy may have refused it for an agent that went down in the middle.
+// unknowable reports whether it cannot be known if a turn has begun. Then even a turn refused by a server as overloaded
+// is not sent again: a proxy may have refused it for an agent going down in the middle.
 func (r *run) unknowable() bool {
 	return r.facets.Getter == nil
 }
 
-// attempt sends the turn's message once, and reports what the agent answers until the turn ends. Where the agent turns
-// out to have no streams, the message is sent again without asking for one.
+// attempt sends the turn's message once, and reports the agent's answer until the turn ends. If the agent turns out to
+// have no streams, the message is sent again without asking for one.
 func (r *run) attempt(stream bool) error {
 	if r.begun != nil {
 		return r.sendAlone()
@@ -116,11 +116,11 @@ func (r *run) attempt(stream bool) error {
 	}
 	r.noStreams = true
 	concluded := false
-	if r.unnamed(r.turn) { // so that it is streams that are not supported, and nothing about the task
+	if r.unnamed(r.turn) { // so the unsupported thing is streams, and nothing about the task
 		concluded = !r.streamless.Swap(true)
 	}
 	err := r.send(translate.Send)
-	if concluded && ReasonOf(err) == Refused { // it was the message that was refused, and not the stream
+	if concluded && ReasonOf(err) == Refused { // the message was refused, and not the stream
 		r.streamless.Store(false)
 	}
 	switch said, ok := errors.AsType[*task.Error](refused); {
@@ -143,7 +143,7 @@ func (r *run) sendAlone() error {
 	return err
 }
 
-// carryOn resumes a turn that another run has begun.
+// carryOn resumes a turn begun by another run.
 func (r *run) carryOn() error {
 	for {
 		if err := r.resolvePatiently(); err != nil {
@@ -181,7 +181,7 @@ func (r *run) resolve() error {
 	return nil
 }
 
-// use sets the endpoint, and with it who names the task of a turn, and the session of a start.
+// use sets the endpoint, and with it the party naming the task of a turn, and the session of a start.
 func (r *run) use(e *Endpoint) {
 	r.Endpoint, r.noStreams = e, false
 	carriesOut := r.yield != nil || r.interrupt != nil
@@ -196,7 +196,7 @@ func (r *run) use(e *Endpoint) {
 	}
 }
 
-// expectName registers the turn before its agent is looked for, which may turn out to be one that names the task.
+// expectName registers the turn before its agent is looked for: the agent may turn out to name the task.
 func (r *run) expectName() {
 	if r.naming == nil && r.config.Resolver.Known() == nil {
 		r.naming = r.names.begin(r.turn)
@@ -214,14 +214,14 @@ func (r *run) resolvePatiently() error {
 			return nil
 		case r.ctx.Err() != nil:
 			return Ended(r.ctx)
-		case p.over(err): // not AgentUnavailable, which says that the agent has not received the turn
+		case p.over(err): // not AgentUnavailable: the agent may have received the turn
 			return task.Errorf(task.AgentTimeout, "the agent was not found for %v", r.config.IdleTimeout).WithCause(err)
 		}
 		p.pause(r.ctx, r.jitter)
 	}
 }
 
-// report hands a report to the caller. It returns false where the caller takes no more.
+// report hands a report to the caller. It returns false if the caller takes no more.
 func (r *run) report(rep agent.Report) bool {
 	r.heard = r.heard || rep.Delivery == agent.DeliveryUnknown || rep.Delivery == agent.DeliveryAcknowledged
 	r.config.Secrets.hideInEnd(&rep)
@@ -233,7 +233,7 @@ func (r *run) report(rep agent.Report) bool {
 	return !r.stopped
 }
 
-// name gives the task the name that a report has for it.
+// name gives the task its name in a report.
 func (r *run) name(rep *agent.Report) {
 	if r.naming != nil && rep.Ref != nil {
 		r.naming.set(rep.Ref)
@@ -243,7 +243,7 @@ func (r *run) name(rep *agent.Report) {
 	}
 }
 
-// finish hands the caller the error that ended the run, if there is one.
+// finish hands the caller the run's error, if there is one.
 func (r *run) finish(err error) {
 	if err != nil && !r.stopped {
 		r.yield(agent.Report{}, err)

@@ -328,7 +328,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestEnd: a context that ends, or a caller that stops, ends the run in any state, and no goroutine is left.
+// TestEnd: the end of the context, or of the caller's interest, ends the run in any state, and no goroutine is left.
 func TestEnd(t *testing.T) {
 	agents := map[string]script{
 		"answer": {"send": hangs, "sendSubscribe": hangs},
@@ -384,7 +384,7 @@ func drips(pause time.Duration) step {
 	}
 }
 
-// TestCancelTaken: an agent may answer a cancel by no more than that it has taken it. Then the task is asked for.
+// TestCancelTaken: an agent may answer a cancel by a receipt only. Then the task is asked for.
 func TestCancelTaken(t *testing.T) {
 	const taken = `{"jsonrpc":"2.0","id":"1","result":null}`
 	for _, tc := range []struct {

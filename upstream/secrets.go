@@ -10,8 +10,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Secrets are the values of the header fields that every request to an agent has, but for Host, and the words in them:
-// the gateway's credentials. Agents, and proxies before them, repeat some in their errors, which stand in logs and are
+// Secrets are the values of the header fields of every request to an agent, but for Host, and the words in them: the
+// gateway's credentials. Agents, and proxies before them, repeat some in their errors. These stand in logs and are
 // shown to Leaders. Nil hides nothing.
 type Secrets struct {
 	values []string
@@ -19,9 +19,9 @@ type Secrets struct {
 }
 
 const (
-	shortSecret = 4 // bytes: what is not longer is a word that an agent may well say
+	shortSecret = 4 // bytes: anything not longer is a word an agent may well say
 	redacted    = "REDACTED"
-	cutMark     = "…" // at the end of what was cut
+	cutMark     = "…" // at the end of a cut text
 )
 
 // NewSecrets returns the secrets in a header.
@@ -42,7 +42,7 @@ func NewSecrets(header map[string][]string) *Secrets {
 	if len(all) == 0 {
 		return nil
 	}
-	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) }) // what contains another one comes before it
+	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) }) // one containing another comes before it
 	var pairs []string
 	for _, v := range all {
 		pairs = append(pairs, v, redacted)
@@ -50,7 +50,7 @@ func NewSecrets(header map[string][]string) *Secrets {
 	return &Secrets{all, strings.NewReplacer(pairs...)}
 }
 
-// Hide returns a text without the secrets. Of one that the end of the text has cut, the begin is none of it either.
+// Hide returns a text without the secrets. The beginning of one cut by the end of the text is hidden, too.
 func (s *Secrets) Hide(text string) string {
 	if s == nil {
 		return text
@@ -70,7 +70,7 @@ func (s *Secrets) Hide(text string) string {
 	return text
 }
 
-// HideIn returns an error of a codec, or one that says as much, without the secrets.
+// HideIn returns an error of a codec, or one like it, without the secrets.
 func (s *Secrets) HideIn(err error) error {
 	e, ok := err.(*task.Error)
 	if !ok || s == nil {
@@ -98,7 +98,7 @@ func (e hiddenError) Error() string { return e.text }
 // Unwrap returns the error with its own text.
 func (e hiddenError) Unwrap() error { return e.error }
 
-// hideInEnd hides the secrets in the reason of a task that its agent has ended without success.
+// hideInEnd hides the secrets in the reason of a task ended by its agent without success.
 func (s *Secrets) hideInEnd(rep *agent.Report) {
 	if s == nil || rep.State != task.Failed && rep.State != task.Rejected {
 		return

@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// semaphore counts slots. It hands them to the keys that wait for one in turn, and to the requests of one key in their
-// order, so that a key which has many requests delays one of another key by no more than one. Its zero value has no
-// slots. Its methods may be called by any number of goroutines at once.
+// semaphore counts slots. It hands them to the waiting keys in turn, and to the requests of one key in their order. So
+// a key with many requests delays a request of another key by no more than one. Its zero value has no slots. Its
+// methods may be called by any number of goroutines at once.
 type semaphore struct {
 	mu        sync.Mutex
 	max, used int
@@ -18,17 +18,17 @@ type semaphore struct {
 	by        map[string]int // slots of each key; kept only for perKey
 	waiting   int            // requests in all lines
 	lines     map[string]*line
-	next      list.List // of *line: those whose keys may have another slot, in turn
+	next      list.List // of *line: those of keys that may have another slot, in turn
 }
 
-// line is the requests of one key that wait. It has one at least.
+// line is the waiting requests of one key. It has one at least.
 type line struct {
 	key     string
-	waiting list.List     // of chan struct{}, which is closed when its slot is given
-	turn    *list.Element // in next; nil while the key has all the slots that it may have
+	waiting list.List     // of chan struct{}, closed when its slot is given
+	turn    *list.Element // in next; nil while the key has all its slots
 }
 
-// free reports whether a request of a key could have a slot now, without regard to those that wait. s.mu is held.
+// free reports whether a request of a key could have a slot now, without regard to waiting ones. s.mu is held.
 func (s *semaphore) free(key string, part int) bool {
 	return s.used < max(s.max/part, 1) && s.allows(key)
 }
@@ -146,7 +146,7 @@ func (s *semaphore) put(key string) {
 	}
 }
 
-// queued returns how many requests of a key wait, and how many of all keys.
+// queued returns the number of waiting requests of a key, and of all keys.
 func (s *semaphore) queued(key string) (own, all int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

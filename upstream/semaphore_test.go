@@ -18,8 +18,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
-// TestSemaphore holds that slots are neither lost nor made, that no key has more than it may, and that none waits
-// without need, in whatever order callers come and leave.
+// TestSemaphore: slots are neither lost nor made, no key has more than it may, and none waits without need, for all
+// orders of coming and leaving callers.
 func TestSemaphore(t *testing.T) {
 	for _, perKey := range []int{0, 2} {
 		bubble.Test(t, func(t *testing.T) {
@@ -70,13 +70,13 @@ func TestSemaphore(t *testing.T) {
 	}
 }
 
-// TestSemaphoreTakesTurns holds in which order the requests of several keys have their slots.
+// TestSemaphoreTakesTurns: the order of slots for the requests of several keys.
 func TestSemaphoreTakesTurns(t *testing.T) {
 	for name, tc := range map[string]struct {
 		perKey int
-		held   string // by whom the slots are taken; they are released in this order
-		wait   string // who waits, in the order of coming
-		leave  string // who of them gives up
+		held   string // the holders of the slots; they are released in this order
+		wait   string // the waiting ones, in the order of coming
+		leave  string // those of them giving up
 		want   string
 	}{
 		"one key":                    {0, "aa", "a1 a2 a3", "", "a1 a2 a3"},

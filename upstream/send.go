@@ -15,11 +15,11 @@ import (
 // largeMessage is the size, in bytes, of a message whose request is not kept while the agent works.
 const largeMessage = 256 << 10
 
-// errNoStreams says that the agent has no streams by any route, and has done nothing, as far as it says.
+// errNoStreams is the error of an agent without streams by any route. It has done nothing, as far as it says.
 var errNoStreams = errors.New("upstream: the agent has no streams")
 
-// send sends the turn's message by the first route on which the agent takes it, and reports what the agent answers
-// until the turn ends. The agent may answer either operation by a stream or by one message.
+// send sends the turn's message by the first route accepted by the agent, and reports the agent's answer until the turn
+// ends. The agent may answer either operation by a stream or by one message.
 func (r *run) send(op translate.Operation) error {
 	routes := r.transport.Routes(op)
 	if r.begun != nil {
@@ -41,8 +41,8 @@ func (r *run) send(op translate.Operation) error {
 	return r.failed(first, task.State.Terminal)
 }
 
-// sendBy is send by one route. taken is false where the agent does not take the operation there, and has done nothing;
-// err is what it answered.
+// sendBy is send by one route. taken is false if the agent does not take the operation there, and has done nothing; err
+// is its answer.
 func (r *run) sendBy(route Route, op translate.Operation) (taken bool, err error) {
 	if r.begun == nil {
 		if err := r.acquire(); err != nil {
@@ -65,16 +65,16 @@ func (r *run) sendBy(route Route, op translate.Operation) (taken bool, err error
 	return true, r.failed(err, task.State.Terminal)
 }
 
-// received is what an agent has answered to one request of a turn.
+// received is an agent's answer to one request of a turn.
 type received struct {
 	answered bool // the agent has begun to answer
-	streamed bool // by a stream, whose events are reported already
-	brought       // by that
+	streamed bool // by a stream, with its events reported already
+	brought       // by the stream
 	report   agent.Report
 }
 
-// exchange sends a request of the turn in the slot that the caller has acquired, reads the answer, and releases the
-// slot: each poll takes one of its own. An exchange that was begun inline is continued.
+// exchange sends a request of the turn in the slot acquired by the caller, reads the answer, and releases the slot:
+// each poll takes one of its own. An exchange begun inline is continued.
 func (r *run) exchange(route Route, op translate.Operation) (got received, err error) {
 	if b := r.begun; b != nil {
 		r.begun = nil
@@ -114,7 +114,7 @@ func (r *run) open(route Route, op translate.Operation) (x asked, err error) {
 	return x, err
 }
 
-// heldBack is the error of the message of a turn that was not sent, because the process may not act for its task.
+// heldBack is the error of a turn's message not sent because the process may not act for its task.
 type heldBack struct{ error }
 
 // Unwrap returns the reason.
@@ -126,7 +126,7 @@ func isHeldBack(err error) bool {
 	return is
 }
 
-// mayAct waits until a request of the turn may be sent; inline, for as long as that may take.
+// mayAct waits until a request of the turn may be sent; inline, for as long as the inline part may take.
 func (r *run) mayAct(ctx context.Context, op translate.Operation) error {
 	if r.turn.MayAct == nil {
 		return nil
@@ -144,10 +144,10 @@ func (r *run) mayAct(ctx context.Context, op translate.Operation) error {
 }
 
 // receive reads the answer to a request of the turn, closes the exchange, and releases the slot. A bug of the codec
-// must not cost the slot or the connection either. answered says that the agent has begun to answer. An exchange that
-// is interrupted stays open, in its slot.
+// must not cost the slot or the connection either. answered reports whether the agent has begun to answer. An
+// interrupted exchange stays open, in its slot.
 func (r *run) receive(x asked, answered bool) (got received, err error) {
-	closing := ErrAbandoned // of a panic, and of a caller that takes no more reports
+	closing := ErrAbandoned // of a panic, and of a caller taking no more reports
 	defer func() {
 		if err == ErrInterrupted {
 			return
@@ -185,7 +185,7 @@ func (r *run) receive(x asked, answered bool) (got received, err error) {
 	return got, err
 }
 
-// streamed says what the end of a stream means that answered the turn's message, and polls where the stream was cut.
+// streamed interprets the end of the stream in answer to the turn's message, and polls if the stream was cut.
 func (r *run) streamed(got received, err error, route Route, op translate.Operation) (taken bool, _ error) {
 	if got.seen {
 		route.Confirm()
@@ -205,14 +205,14 @@ func (r *run) streamed(got received, err error, route Route, op translate.Operat
 		return true, Failed(task.InvalidAgentResponse, StreamCut, err,
 			"the connection to the agent broke before it reported anything")
 	case cut:
-		if !got.seen && op == translate.SendStream { // what follows is no answer to that
+		if !got.seen && op == translate.SendStream { // anything after it is no answer to that
 			r.noteStream(err)
 		}
 		r.logCut()
 		return true, r.resume(!got.acted)
 	case !got.seen && r.notTaken(op, err):
 		return false, err
-	case got.seen: // so a task that is settled now was settled by this turn, and not by the last one
+	case got.seen: // so a task settled now was settled by this turn, and not by the last one
 		return true, r.failed(err, task.State.Settled)
 	}
 	return true, r.failed(err, task.State.Terminal)
@@ -225,7 +225,7 @@ func (r *run) logCut() {
 	r.logger().LogAttrs(r.ctx, slog.LevelWarn, "the agent's stream was cut; the task is polled")
 }
 
-// requestOf returns the request of an operation that carries the turn.
+// requestOf returns the request carrying the turn, for an operation.
 func (r *run) requestOf(op translate.Operation) *query {
 	if op == translate.Resubscribe {
 		q := r.query(op)
@@ -235,7 +235,7 @@ func (r *run) requestOf(op translate.Operation) *query {
 	return r.message(op, r.turn)
 }
 
-// message returns the request that sends a turn.
+// message returns the request with a turn's message.
 func (r *run) message(op translate.Operation, t *agent.Turn) *query {
 	size := int(t.Message.Size())
 	r.hold()
@@ -248,12 +248,12 @@ func (r *run) message(op translate.Operation, t *agent.Turn) *query {
 	return q
 }
 
-// encode returns the body of a request that sends a turn whose message has a size.
+// encode returns the body of a request with a turn's message. size is the size of the message.
 func (q *query) encode(t *agent.Turn, size int) []byte {
 	return q.codec.AppendTurn(make([]byte, 0, 128+size), t, q.Operation == translate.SendStream)
 }
 
-// asksForStream reports whether the turn's message asks for a stream, given that the caller asks for one or not.
+// asksForStream reports whether the turn's message asks for a stream, for a caller asking for one or not.
 func (r *run) asksForStream(stream bool) bool {
 	asks := stream || r.facets.Streamer != nil || r.unnamed(r.turn)
 	return asks && !r.noStreams && r.mayStream() && !r.hasNoStreams()
@@ -267,8 +267,8 @@ func (r *run) mayStream() bool {
 	return !r.unnamed(r.turn) || !r.streamless.Load()
 }
 
-// notTaken reports whether an error that answers a message means that the agent does not take the operation by the
-// route that it was sent by, and has done nothing.
+// notTaken reports whether an error in answer to a message means: the agent does not take the operation by this route,
+// and has done nothing.
 func (r *run) notTaken(op translate.Operation, err error) bool {
 	kind, reason := task.KindOf(err), ReasonOf(err)
 	if op != translate.SendStream {
@@ -278,7 +278,7 @@ func (r *run) notTaken(op translate.Operation, err error) bool {
 	switch {
 	case kind == task.MethodNotFound, kind == task.UnsupportedOperation, r.refusesStream(err):
 		return true
-	case kind == task.TaskNotFound: // where no task was named, REST says so of a path that does not exist
+	case kind == task.TaskNotFound: // if no task was named, this is REST's error for an unknown path
 		return r.unnamed(r.turn)
 	case mounted && reason == NoAgent:
 		return true
@@ -292,8 +292,8 @@ func (r *run) notTaken(op translate.Operation, err error) bool {
 	return false
 }
 
-// failed returns the error of a turn that went wrong, or reports what the agent has stored of the turn in its place if
-// that is final: some agents answer a turn that fails by an error of their own.
+// failed returns the error of a failed turn. If the agent's stored state of the turn is final, it reports this in its
+// place: some agents answer a failing turn by an error of their own.
 func (r *run) failed(err error, final func(task.State) bool) error {
 	if refused := r.refusal(err); refused != nil {
 		return refused
@@ -309,8 +309,8 @@ func (r *run) failed(err error, final func(task.State) bool) error {
 	return r.unknownMethod(err)
 }
 
-// refusal returns an error that answers the message of a start, with its reason, if it says that the agent does not
-// begin the task; otherwise nil.
+// refusal returns an error in answer to the message of a start, with its reason, if the agent thereby declines to begin
+// the task; otherwise nil.
 func (r *run) refusal(err error) error {
 	e, ok := errors.AsType[*task.Error](err)
 	if !ok || r.heard || !r.starts() || ReasonOf(err) != NoReason {
@@ -325,7 +325,7 @@ func (r *run) refusal(err error) error {
 	return nil
 }
 
-// unknownMethod turns an agent's "no such method" into an error for the Leader, which has called another method.
+// unknownMethod turns an agent's "no such method" into an error for the Leader: it has called another method.
 func (r *run) unknownMethod(err error) error {
 	if task.KindOf(err) != task.MethodNotFound {
 		return err

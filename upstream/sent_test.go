@@ -10,8 +10,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// TestSent: a turn is told that its message was sent where the agent reports nothing before its answer, and when that
-// has come, before it is reported.
+// TestSent: Sent is called when the message was sent, if the agent reports nothing before its answer, and its result
+// when the answer has come, before it is reported.
 func TestSent(t *testing.T) {
 	for _, tc := range []struct {
 		name    string

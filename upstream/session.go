@@ -10,19 +10,18 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// A start has the session's name. That is the gateway's, unless the agent has made one. An agent may refuse it
+// A start has the session's name. It is the gateway's, unless the agent has made one. An agent may refuse it
 // (translate.SessionNamer), and name the session in its answer.
 
-// refusesSession reports whether an error that answers the message of a start says that the agent does not take the
-// name of the session, so that it has done nothing. A message that the agent may have received before is not sent once
-// more for that.
+// refusesSession reports whether the agent has answered the message of a start by an error about the name of the
+// session, and so has done nothing. A message perhaps received by the agent before is not sent once more for that.
 func (r *run) refusesSession(err error) bool {
 	if r.Endpoint == nil || r.facets.SessionNamer == nil || r.turn.Ref.Session == "" || r.doubted || r.heard ||
 		ReasonOf(err) != Refused {
 		return false
 	}
 	switch task.KindOf(err) {
-	case task.TaskNotFound: // there is nothing else that such an agent may not know
+	case task.TaskNotFound: // nothing else can be unknown to such an agent
 		return r.unnamed(r.turn) || namesSession(err)
 	case task.InvalidParams, task.UnsupportedOperation:
 		return namesSession(err)
@@ -30,8 +29,8 @@ func (r *run) refusesSession(err error) bool {
 	return false
 }
 
-// namesSession reports whether an error speaks of a session. The window of a model, whose size agents call that of the
-// context, is none.
+// namesSession reports whether an error speaks of a session. The window of a model, called the context by agents, is
+// none.
 func namesSession(err error) bool {
 	text := strings.NewReplacer("session", "context", "_", "", " ", "", "-", "").Replace(strings.ToLower(err.Error()))
 	for _, phrase := range [...]string{
@@ -44,8 +43,8 @@ func namesSession(err error) bool {
 	return false
 }
 
-// dropSession leaves the session's name out of the message, which is sent again. An agent that has refused a name of
-// the gateway gets no more of them while it is known by this endpoint (Endpoint.sessionless).
+// dropSession leaves the session's name out of the message, to be sent again. After refusing a name of the gateway, an
+// agent gets no more of them while it is known by this endpoint (Endpoint.sessionless).
 func (r *run) dropSession(err error) {
 	r.logger().LogAttrs(r.ctx, slog.LevelInfo, "the agent does not take the name of the session; it is left to the agent",
 		slog.Bool("own", r.turn.OwnSession), slog.Any("error", err))
@@ -55,8 +54,8 @@ func (r *run) dropSession(err error) {
 	r.withoutSession()
 }
 
-// maySaySession reports whether a start may have the session's name. One that the agent has made in an earlier process
-// or configuration may be that of another Leader's session by now, since some agents count from 1 when they start.
+// maySaySession reports whether a start may have the session's name. A name made by the agent in an earlier process or
+// configuration may be another Leader's session's by now, since some agents count from 1 when they start.
 func (r *run) maySaySession() bool {
 	if !r.turn.OwnSession {
 		return !r.sessionless.Load()
@@ -64,14 +63,14 @@ func (r *run) maySaySession() bool {
 	return r.takesSession(r.turn.Ref.Session)
 }
 
-// takesSession takes the name that the agent has made for a session, and reports whether no other Leader has it.
+// takesSession takes the agent's name for a session, and reports whether no other Leader has it.
 func (r *run) takesSession(name string) bool {
 	of, had := r.sessions.take(name, holder{leader: r.turn.Leader})
 	return !had || of.leader == r.turn.Leader
 }
 
-// claimSession leaves it at this task if the agent names the session as it has named one of another Leader: the two
-// must not meet in later tasks.
+// claimSession leaves the name at this task if the agent has given it to another Leader's session: the two must not
+// meet in later tasks.
 func (r *run) claimSession(rep *agent.Report) {
 	if !rep.OwnSession {
 		return

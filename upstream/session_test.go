@@ -20,9 +20,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// withContexts is an agent of A2A that makes the names of contexts itself.
+// withContexts is an agent of A2A with its own names of contexts.
 type withContexts struct {
-	takes  func(context string) bool // which contexts of a start it takes; nil for all
+	takes  func(context string) bool // reports whether it takes the context of a start; nil for all
 	error  string                    // the answer to a start in another one
 	answer func(context string) string
 
@@ -55,14 +55,14 @@ func (a *withContexts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, gjson.GetBytes(body, "id").Raw, result)
 }
 
-// withSessions are the dialects in which an agent may name the session of a start.
+// withSessions are the dialects with an agent free to name the session of a start.
 var withSessions = map[string]translate.Client{"legacy": a2a.Legacy(), "0.3": a2a.V03(), "1.0": a2a.V1()}
 
-// none takes no context that is not its own.
+// none takes no context but its own.
 func none(context string) bool { return strings.HasPrefix(context, "own") }
 
-// TestRefusedSession: an agent that refuses the session of a start, and so has done nothing, is asked without it, once.
-// From then on it names the sessions itself.
+// TestRefusedSession: an agent refusing the session of a start, and so doing nothing, is asked without it, once. From
+// then on it names the sessions itself.
 func TestRefusedSession(t *testing.T) {
 	own := func(string) string { return "own" }
 	for name, tc := range map[string]struct {
@@ -95,7 +95,7 @@ func TestRefusedSession(t *testing.T) {
 						}
 					}
 					want, asked := tc.asked, at.asked
-					if stream || dialect != "legacy" { // a stream that is refused is asked for without one
+					if stream || dialect != "legacy" { // a refused stream is asked for without one
 						want, asked = slices.Compact(slices.Clone(want)), slices.Compact(asked)
 					}
 					if diff := cmp.Diff(want, asked); diff != "" {
@@ -110,7 +110,7 @@ func TestRefusedSession(t *testing.T) {
 	}
 }
 
-// TestRefusedMessage: where an agent refuses the message without the session, too, that was not the reason.
+// TestRefusedMessage: if an agent refuses the message without the session, too, the session was not the reason.
 func TestRefusedMessage(t *testing.T) {
 	refuses := true
 	at := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -137,7 +137,7 @@ func TestRefusedMessage(t *testing.T) {
 	})
 }
 
-// TestSessionOfAnotherLeader: an agent that gives the sessions of two Leaders one name goes on with the first by it.
+// TestSessionOfAnotherLeader: an agent giving the sessions of two Leaders one name goes on with the first by it.
 //
 // Promise: an agent, or a proxy before it, mixes up its answers, so that a Leader is given the result of another one
 func TestSessionOfAnotherLeader(t *testing.T) {
@@ -167,8 +167,8 @@ func TestSessionOfAnotherLeader(t *testing.T) {
 	}
 }
 
-// TestSessionThatAnotherLeaderHasNow: a name that the agent has made for the session of a Leader, and since then, after
-// a restart, for that of another one, is not sent for the first.
+// TestSessionThatAnotherLeaderHasNow: a name made by the agent for the session of a Leader, and since then, after a
+// restart, for another Leader's, is not sent for the first.
 //
 // Promise: an agent, or a proxy before it, mixes up its answers, so that a Leader is given the result of another one
 func TestSessionThatAnotherLeaderHasNow(t *testing.T) {

@@ -27,7 +27,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/upstreamtest"
 )
 
-// agentUnderTest is how a test reaches its agent.
+// agentUnderTest is a test's way to its agent.
 type agentUnderTest struct {
 	*upstreamtest.Listener
 	transport *httptransport.Transport
@@ -39,7 +39,7 @@ type (
 	turnConfig = upstream.Config
 )
 
-// settings are what a test may change.
+// settings are a test's possible changes.
 type settings struct {
 	httpConfig
 	turnConfig
@@ -82,7 +82,7 @@ func withAgent(
 	})
 }
 
-// agentAt returns an agent at a URL that speaks a dialect.
+// agentAt returns an agent at a URL, speaking a dialect.
 func agentAt(t testing.TB, config httptransport.Config) *upstream.Agent {
 	t.Helper()
 	transport, err := httptransport.New(config)
@@ -97,7 +97,7 @@ func agentAt(t testing.TB, config httptransport.Config) *upstream.Agent {
 	return a
 }
 
-// script is an agent that answers every method in its own way. n counts the calls of a method from 0.
+// script is an agent answering every method in its own way. n counts the calls of a method from 0.
 type script map[string]func(w http.ResponseWriter, r *http.Request, n int)
 
 func (s script) handler() http.Handler {
@@ -130,7 +130,7 @@ func breaksFirst(n int, then step) step {
 	}
 }
 
-// busyFor answers n times that it takes no requests now, and then as then does.
+// busyFor refuses n requests as too busy, and then answers as then does.
 func busyFor(n int, retryAfter string, then step) step {
 	return func(w http.ResponseWriter, r *http.Request, call int) {
 		if call >= n {
@@ -210,7 +210,7 @@ func news(state string) string {
 	return said(state, state != "working" && state != "submitted", "")
 }
 
-// said is a status that may be the last one, with words.
+// said is a status, perhaps the last one, with words.
 func said(state string, final bool, words string) string {
 	message := ""
 	if words != "" {
@@ -228,7 +228,7 @@ func turn(text string) *agent.Turn {
 		Message: task.Message{DataItems: []task.DataItem{task.Text(text)}}}
 }
 
-// carryOut carries a turn out as the life-cycle does: one that asks for no stream is begun inline.
+// carryOut carries a turn out as the life-cycle does: a turn without a stream is begun inline.
 func carryOut(
 	ctx context.Context, a *upstream.Agent, t *agent.Turn, stream bool,
 ) iter.Seq2[agent.Report, error] {

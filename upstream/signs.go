@@ -9,14 +9,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// signs are what the answers of an agent that is polled say of it, apart from how the task stands.
+// signs are the signs of life of a polled agent in its answers, apart from the state of the task.
 type signs struct {
 	gone   bool      // it cannot be reached
-	back   time.Time // when it could be again, if the task is as before since; zero for not gone
-	denied time.Time // since when it answers that there is no such task, by an error that may mean another thing
+	back   time.Time // the time of its return, if the task has not changed since; zero for not gone
+	denied time.Time // the time of its first denial of the task, by an ambiguous error
 }
 
-// answers notes that the agent has said how the task stands. It returns true if the agent is back.
+// answers notes an answer of the agent with the state of the task. It returns true if the agent is back.
 func (s *signs) answers(now time.Time) (back bool) {
 	s.denied = time.Time{}
 	if back = s.gone; back {
@@ -25,10 +25,10 @@ func (s *signs) answers(now time.Time) (back bool) {
 	return back
 }
 
-// changes notes that the agent works on the task.
+// changes notes the agent's work on the task.
 func (s *signs) changes() { s.back = time.Time{} }
 
-// fails notes that the agent has not said how the task stands.
+// fails notes a question without an answer on the state of the task.
 func (s *signs) fails(err error) {
 	switch ReasonOf(err) {
 	case Unreachable, ProxyFailed:
@@ -42,8 +42,8 @@ func (s *signs) restarted(now time.Time, most time.Duration) bool {
 	return !s.back.IsZero() && now.Sub(s.back) >= most
 }
 
-// unknown reports whether the agent has answered for a time that it does not know the task, by an error that says so in
-// words. Some agents store a task at the end of a turn, so it may know the task later.
+// unknown reports whether the agent has denied knowing the task for a time, by an error with words to this effect. Some
+// agents store a task at the end of a turn, so it may know the task later.
 //
 // Lenient: an error to a question about a task that says "not found" in words
 func (s *signs) unknown(err error, now time.Time, most time.Duration) bool {
@@ -57,7 +57,7 @@ func (s *signs) unknown(err error, now time.Time, most time.Duration) bool {
 	return now.Sub(s.denied) >= most
 }
 
-// isAnswer reports whether an error is what the agent has answered in its dialect, and has no other kind.
+// isAnswer reports whether an error is the agent's answer in its dialect, without a kind of its own.
 func isAnswer(err error) bool {
 	switch task.KindOf(err) {
 	case task.Internal, task.InvalidParams, task.UnsupportedOperation:
@@ -66,7 +66,7 @@ func isAnswer(err error) bool {
 	return false
 }
 
-// unknownTask returns an answer of the agent (isAnswer) as what it means: that it does not know the task.
+// unknownTask returns an answer of the agent (isAnswer) in its real meaning: the task is not known.
 func unknownTask(err error) error {
 	detail := ""
 	if e, is := err.(*task.Error); is {
@@ -76,7 +76,7 @@ func unknownTask(err error) error {
 }
 
 // isMadeUp reports whether the name of the task is the gateway's, and it is for the agent to give it one: no agent
-// knows it by that.
+// knows it by this name.
 func (r *run) isMadeUp() bool {
 	return r.unnamed(r.turn) && r.starts() && !r.turn.Named && !r.heard
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// TestSilenceIsNoLoss: an agent that works without a word after a cut has the time that every silent agent has. It has
-// lost the task if it says so, or if its answers stopped and came back, and the task is as before from then on.
+// TestSilenceIsNoLoss: an agent at work without a word after a cut has the time of every silent agent. It has lost the
+// task if it says so, or if its answers stopped and came back, and the task is as before from then on.
 //
 // Lenient: an error to a question about a task that says "not found" in words
 func TestSilenceIsNoLoss(t *testing.T) {
@@ -87,8 +87,8 @@ func TestSilenceIsNoLoss(t *testing.T) {
 	}
 }
 
-// TestNamesThatWereMadeUp: an agent that names its tasks, and has not named one, cannot know it by the gateway's name.
-// Whatever error it answers by, the task is not polled.
+// TestNamesThatWereMadeUp: an agent with its own names for tasks, without one for this task yet, cannot know it by the
+// gateway's name. Whatever error it answers by, the task is not polled.
 func TestNamesThatWereMadeUp(t *testing.T) {
 	for name, get := range map[string]step{
 		"internal error": says(fails(-32603, "KeyError")),

@@ -12,18 +12,17 @@ import (
 )
 
 const (
-	// waitingPerSlot is how many turns may wait for each slot. A Leader may have as many of them as are left for others,
-	// so one that is alone has half.
+	// waitingPerSlot is the most turns waiting for each slot. A Leader may have as many of them as are left for others, so
+	// a Leader alone has half.
 	waitingPerSlot = 16
-	// One of questionShare slots is reserved for requests that are answered soon: get, cancel and others.
+	// One of questionShare slots is reserved for requests with an answer due soon: get, cancel and others.
 	questionShare = 8
 	maxQuestions  = 256
 )
 
-// Slots bound the requests that are open to an agent at once, and with them the connections to it. One part is for
-// requests that are answered when a turn ends, the other for requests that are answered soon, so that neither delays
-// the other. A turn that is polled has a slot only during each poll. Slots may be used by any number of goroutines, and
-// by several agents at once.
+// Slots bound the open requests to an agent, and with them the connections to it. One part is for requests with an
+// answer at the end of a turn, the other for requests with an answer due soon, so neither delays the other. A polled
+// turn has a slot only during each poll. Slots may be used by any number of goroutines, and by several agents at once.
 type Slots struct {
 	max              int
 	turns, questions semaphore
@@ -32,23 +31,23 @@ type Slots struct {
 	waits, starved oncePerMinute
 }
 
-// NewSlots returns slots for n requests at once, at least 2. perLeader is how many turns of one Leader may have a slot;
-// 0 is no bound.
+// NewSlots returns slots for n requests at once, at least 2. perLeader is the most turns of one Leader with a slot; 0
+// is no bound.
 func NewSlots(n, perLeader int) *Slots {
 	n = max(n, 2)
 	asks := min(max(n/questionShare, 1), maxQuestions)
 	return &Slots{max: n, turns: semaphore{max: n - asks, perKey: perLeader}, questions: semaphore{max: asks}}
 }
 
-// Use returns how many turns have a slot now, and how many wait for one.
+// Use returns the number of turns with a slot now, and the number of turns waiting for one.
 func (s *Slots) Use() (used, waiting int) {
 	s.turns.mu.Lock()
 	defer s.turns.mu.Unlock()
 	return s.turns.used, s.turns.waiting
 }
 
-// admit returns an error of kind LimitExceeded where too many turns wait already: of the Leader, or of all. Turns that
-// are admitted at the same moment may exceed the bound by their number.
+// admit returns an error of kind LimitExceeded if too many turns wait already: of the Leader, or of all. Turns admitted
+// at the same moment may exceed the bound by their number.
 func (s *Slots) admit(leader string) error {
 	own, all := s.turns.queued(leader)
 	if left := waitingPerSlot*s.max - all; own < left {
@@ -64,7 +63,7 @@ func (s *Slots) admit(leader string) error {
 		WithData("limit", "max_runs").WithData("max", s.max)
 }
 
-// oncePerMinute limits how often a log line is written that many turns could write.
+// oncePerMinute limits the writing of a log line common to many turns.
 type oncePerMinute struct {
 	mu   sync.Mutex
 	last time.Time
@@ -81,8 +80,7 @@ func (m *oncePerMinute) due() bool {
 	return true
 }
 
-// acquire waits for a slot for the turn, and reports that the turn waits. Without an error, the caller must release the
-// slot.
+// acquire waits for a slot for the turn, and reports the wait. Without an error, the caller must release the slot.
 func (r *run) acquire() error {
 	slots, leader := r.config.Slots, r.turn.Leader
 	if slots.turns.try(leader, 1) {

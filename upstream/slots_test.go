@@ -19,7 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// counted counts the requests under way, and the most that there were at once.
+// counted counts the requests under way, and the most at once.
 type counted struct {
 	http.Handler
 	now, most atomic.Int64
@@ -33,8 +33,8 @@ func (c *counted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.Handler.ServeHTTP(w, r)
 }
 
-// TestMaxRuns holds that no agent is sent more requests at once than it has slots for, that every turn has its own in
-// the end, and that a turn whose agent is only asked how it stands keeps none.
+// TestMaxRuns: no agent gets more requests at once than it has slots for. Every turn has a slot of its own in the end.
+// A turn keeps none while its agent is only polled.
 func TestMaxRuns(t *testing.T) {
 	const tasks, slots = 100, 16
 	later := func(after time.Duration, then step) step {
@@ -69,7 +69,7 @@ func TestMaxRuns(t *testing.T) {
 			slow := func(c *settings) {
 				dial := c.Dial
 				c.Slots, c.Dial = all, func(ctx context.Context, network, address string) (net.Conn, error) {
-					time.Sleep(time.Nanosecond) // meanwhile the agent notices which connections were closed
+					time.Sleep(time.Nanosecond) // meanwhile the agent notices closed connections
 					return dial(ctx, network, address)
 				}
 			}
@@ -113,8 +113,8 @@ func TestMaxRuns(t *testing.T) {
 	}
 }
 
-// TestTooManyWait holds that the queue of an agent has a bound, of which a Leader has half and another Leader half of
-// what is left, that a turn that waits says so, and that one whose caller gives up leaves the queue.
+// TestTooManyWait: the queue of an agent has a bound. A Leader has half of it, and another Leader half of the rest. A
+// waiting turn says so, and leaves the queue when its caller gives up.
 func TestTooManyWait(t *testing.T) {
 	all := upstream.NewSlots(4, 0)
 	agents := script{"send": hangs, "get": says(fails(-32001, "?"))}.handler()
@@ -160,8 +160,7 @@ func TestTooManyWait(t *testing.T) {
 	})
 }
 
-// TestResubscribesOnce holds that a turn that is resumed polls first, and resubscribes only where the agent still
-// works.
+// TestResubscribesOnce: a resumed turn polls first, and resubscribes only if the agent still works.
 func TestResubscribesOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
 		get  step

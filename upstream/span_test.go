@@ -41,7 +41,7 @@ func TestSpan(t *testing.T) {
 			ctx = baggage.ContextWithBaggage(ctx, bag)
 			show(carryOut(ctx, h, turn("x"), false))
 			h.Cancel(ctx, turn("x"))
-			// A caller that is not recorded is still passed on; one that is unknown is not invented.
+			// An unrecorded caller is still passed on; an unknown one is not invented.
 			far := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2},
 				Remote: true})
 			show(h.Run(trace.ContextWithRemoteSpanContext(t.Context(), far), turn("x"), false))

@@ -21,15 +21,15 @@ const (
 	StreamsOff                   // never
 )
 
-// streams is what is known of the streams of an agent.
+// streams is the gateway's knowledge of an agent's streams.
 type streams struct {
 	seen    atomic.Bool               // there was an event of one
-	refused atomic.Pointer[time.Time] // since when the card was as it is, when a stream was refused or failed, or nil
+	refused atomic.Pointer[time.Time] // the date of the card when a stream was refused or failed, or nil
 	doubted atomic.Bool               // it is not known whether a message without a stream fails as well
 }
 
-// hasNoStreams reports whether the agent is asked for no streams: its card says that it has none, or a stream was
-// refused or has failed since the card is as it is.
+// hasNoStreams reports whether the agent is asked for no streams: its card denies them, or a stream was refused or has
+// failed since the card's last change.
 func (r *run) hasNoStreams() bool {
 	switch r.config.Streaming {
 	case StreamsOn:
@@ -42,13 +42,13 @@ func (r *run) hasNoStreams() bool {
 	return none || refused != nil && refused.Equal(since)
 }
 
-// noteNoStreams notes that the agent has refused a stream, or that its stream has failed.
+// noteNoStreams notes a refused stream of the agent, or a failed one.
 func (r *run) noteNoStreams() {
 	_, since := r.card()
 	r.Endpoint.streams.refused.Store(&since)
 }
 
-// card returns whether the agent's card says that it has no streams, and since when it is as it is.
+// card returns whether the agent's card denies streams, and the time of its last change.
 func (r *run) card() (none bool, since time.Time) {
 	if r.config.Streams == nil {
 		return false, time.Time{}
@@ -56,8 +56,8 @@ func (r *run) card() (none bool, since time.Time) {
 	return r.config.Streams(r.ctx)
 }
 
-// refusesStream reports whether an error that answers a message before any event may mean that the agent, of which no
-// stream was seen yet, has none. It may say so by any error; an answer that is none is no such error.
+// refusesStream reports whether an error in answer to a message, before any event, may mean: the agent, of which no
+// stream was seen yet, has none. It may say so by any error. An answer not of the dialect is no such error.
 func (r *run) refusesStream(err error) bool {
 	if r.facets.Unstreamer == nil || r.Endpoint.streams.seen.Load() || r.ctx.Err() != nil {
 		return false
@@ -72,8 +72,8 @@ func (r *run) refusesStream(err error) bool {
 	return false
 }
 
-// failsAsStream reports whether an agent, of which no stream was seen yet, has answered a message by an error that may
-// be due to how it was sent. The agent may have acted on the message, so that is not sent again.
+// failsAsStream reports whether an agent, of which no stream was seen yet, has answered a message by an error perhaps
+// due to the way of sending. The agent may have acted on the message, so it is not sent again.
 func (r *run) failsAsStream(err error) bool {
 	if err == nil || r.heard || r.Endpoint.streams.seen.Load() || r.ctx.Err() != nil {
 		return false
@@ -88,8 +88,8 @@ func (r *run) failsAsStream(err error) bool {
 	return false
 }
 
-// noteStream notes how a message was answered that asked for a stream. Where that failed, the next messages ask for
-// none, unless they fail as well.
+// noteStream notes the answer to a message asking for a stream. If it failed, the next messages ask for none, unless
+// they fail as well.
 func (r *run) noteStream(err error) {
 	if r.config.Streaming != StreamsAuto || r.facets.Streamer != nil || !r.failsAsStream(err) {
 		return
@@ -100,8 +100,7 @@ func (r *run) noteStream(err error) {
 		slog.Any("error", err))
 }
 
-// noteSend notes how a message was answered that asked for no stream: one that fails as well says that it was not for
-// the stream.
+// noteSend notes the answer to a message asking for no stream: if it fails as well, the stream was not the reason.
 func (r *run) noteSend(err error) {
 	of := &r.Endpoint.streams
 	switch {
@@ -114,10 +113,11 @@ func (r *run) noteSend(err error) {
 	}
 }
 
-// How messages are sent, as Way says it.
+// The ways of sending, as Way names them.
 const streamed, sent = "messages ask for a stream", "messages ask for no stream"
 
-// Way says whether turns ask the agent for streams, and why. Both are empty where nothing but its dialect decides that.
+// Way returns whether turns ask the agent for streams, and the reason. Both are empty if only the agent's dialect
+// decides it.
 func (a *Agent) Way(ctx context.Context) (way, why string) {
 	switch {
 	case a.config.Streaming == StreamsOn:

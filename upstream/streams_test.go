@@ -21,7 +21,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// listing is an agent that lists the methods it is asked for.
+// listing is an agent with a list of the methods it is asked for.
 type listing struct {
 	http.Handler
 	mu    sync.Mutex
@@ -46,8 +46,8 @@ func answersWith(status int, body string) step {
 	}
 }
 
-// TestRefusedStreams: an agent of A2A v0.1 that answers a request for a stream by an error is sent the message once
-// more, for one answer, and is asked for no stream again while its card is the same.
+// TestRefusedStreams: an agent of A2A v0.1 answering a request for a stream by an error gets the message once more, for
+// one answer, and is asked for no stream again while its card is the same.
 func TestRefusedStreams(t *testing.T) {
 	const internal = `{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"Internal error"}}`
 	for name, refusal := range map[string]step{
@@ -86,7 +86,7 @@ func TestRefusedStreams(t *testing.T) {
 	}
 }
 
-// TestNoStreamsByCard: an agent whose card says that it has no streams is asked for none.
+// TestNoStreamsByCard: an agent is asked for no streams if its card denies them.
 func TestNoStreamsByCard(t *testing.T) {
 	at := &listing{Handler: script{"send": says(is("completed"))}.handler()}
 	change := func(s *settings) {
@@ -103,8 +103,8 @@ func TestNoStreamsByCard(t *testing.T) {
 	}
 }
 
-// TestWhetherToStream: an agent is asked for streams as its card says, unless the operator says otherwise. One that
-// answers a message at the end alone is waited for.
+// TestWhetherToStream: an agent is asked for streams as its card says, unless the operator says otherwise. An agent
+// answering a message only at the end is waited for.
 func TestWhetherToStream(t *testing.T) {
 	dialects := map[string]struct {
 		codec        func() translate.Client
@@ -154,8 +154,8 @@ func TestWhetherToStream(t *testing.T) {
 	}
 }
 
-// TestFailedStreams: a message whose stream has failed is not sent again. The next ones are sent without a stream while
-// the card is the same, unless one of them fails as well, or the operator wants streams.
+// TestFailedStreams: a message is not sent again after its stream has failed. The next ones are sent without a stream
+// while the card is the same, unless one of them fails as well, or the operator wants streams.
 func TestFailedStreams(t *testing.T) {
 	const stream, send = "message/stream", "message/send"
 	good := says(is("completed"))
@@ -194,8 +194,8 @@ func TestFailedStreams(t *testing.T) {
 	}
 }
 
-// TestRefusedMessages: a message that the agent refuses without a stream, too, is refused, and says nothing of its
-// streams. An agent whose streams were seen is believed the first time, and so is one that does not answer.
+// TestRefusedMessages: a message refused by the agent without a stream, too, is refused, and says nothing of its
+// streams. An agent with streams seen before is believed the first time, and so is a silent one.
 func TestRefusedMessages(t *testing.T) {
 	refuses := says(fails(-32602, "no"))
 	good := streams(false, news("working"), news("completed"))

@@ -26,7 +26,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// bursts is a wire whose streams bring several messages at once.
+// bursts is a wire with streams of several messages at once.
 type bursts struct {
 	wire
 	rnd  *rand.Rand
@@ -59,8 +59,8 @@ func (x *burst) Next() (upstream.Message, error) {
 	return m, err
 }
 
-// speech is how an agent of a dialect says things in a stream. other is a member that makes an event unusual, and means
-// nothing.
+// speech is the manner of an agent of a dialect in a stream. other is a member to make an event unusual, without a
+// meaning.
 type speech struct {
 	client translate.Client
 	begin  string
@@ -128,7 +128,7 @@ var speeches = []speech{
 	},
 }
 
-// events returns what an agent says in a turn. rnd decides what, and other how many of 100 pieces are unusual.
+// events returns an agent's events in a turn. rnd decides about them, and other is the number of unusual pieces in 100.
 func (s *speech) events(rnd *rand.Rand, other int) []string {
 	unusual := rand.New(rand.NewPCG(1, uint64(other)))
 	texts := []string{`"a"`, `"two words "`, `""`, `"line\nfeed \"quoted\" \\ \/"`, `"\u00e9\ud83d\ude00é"`, `"\u0000\b"`}
@@ -147,8 +147,8 @@ func (s *speech) events(rnd *rand.Rand, other int) []string {
 	return append(list, s.status([]string{"completed", "failed"}[rnd.IntN(2)], "done"))
 }
 
-// TestReadsDoNotMatter holds that the log of a task, the task, and the frames of its callers are the same however the
-// events of the agent's stream come in, and whether they are read by Text or by Event.
+// TestReadsDoNotMatter: the log of a task, the task, and the frames of its callers are the same for all ways of the
+// agent's events to come in, and whether they are read by Text or by Event.
 func TestReadsDoNotMatter(t *testing.T) {
 	for _, s := range speeches {
 		t.Run(s.client.Name(), func(t *testing.T) {
@@ -171,8 +171,8 @@ func oneStream(events []string) wire {
 	return wire{answers: answers{translate.SendStream: {streamed(events...)}}}
 }
 
-// shownOf returns all that is known of a task that an agent has carried out: the records of its log, the frames that
-// callers of each dialect are sent, and the answer to a get.
+// shownOf returns all about a task carried out by an agent: the records of its log, the frames to callers of each
+// dialect, and the answer to a get.
 func shownOf(t *testing.T, codec translate.Client, w upstream.Transport) (all []string) {
 	t.Helper()
 	const leader = "10001000011K912345E789ABCDEF2353"

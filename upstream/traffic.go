@@ -21,9 +21,9 @@ type Traffic struct {
 	failed   atomic.Pointer[Failure]
 	keeps    atomic.Bool // the agent has been seen to know a task while it works on it
 
-	answers [2]atomic.Uint64                // requests that were answered: with success, and with an error of the agent
-	reasons [len(reasonNames)]atomic.Uint64 // requests that failed for a reason; NoReason is a timeout
-	retries atomic.Uint64                   // messages that were sent again
+	answers [2]atomic.Uint64                // answered requests: with success, and with an error of the agent
+	reasons [len(reasonNames)]atomic.Uint64 // requests failed for a reason; NoReason is a timeout
+	retries atomic.Uint64                   // messages sent again
 }
 
 // Outcomes of requests beside the reasons.
@@ -33,7 +33,7 @@ const (
 	outcomeTimeout = "timeout"
 )
 
-// Requests yields how many requests had each outcome: ok, agent error, timeout, or the name of a Reason.
+// Requests yields the number of requests of each outcome: ok, agent error, timeout, or the name of a Reason.
 func (t *Traffic) Requests() iter.Seq2[string, uint64] {
 	return func(yield func(string, uint64) bool) {
 		if !yield(outcomeOK, t.answers[0].Load()) || !yield(outcomeError, t.answers[1].Load()) {
@@ -51,7 +51,7 @@ func (t *Traffic) Requests() iter.Seq2[string, uint64] {
 	}
 }
 
-// Retries returns how many messages were sent again, because the agent had not received them or was busy.
+// Retries returns the number of messages sent again because the agent had not received them or was busy.
 func (t *Traffic) Retries() uint64 { return t.retries.Load() }
 
 // count counts a request by its outcome.
@@ -67,7 +67,7 @@ func (t *Traffic) count(err error) {
 	}
 }
 
-// Failure is a request that an agent has not answered.
+// Failure is a request not answered by an agent.
 type Failure struct {
 	At  time.Time
 	Err error
@@ -81,11 +81,10 @@ func (t *Traffic) Answered() time.Time {
 	return time.Time{}
 }
 
-// Failed returns the last request that the agent has not answered, or not as an agent of its dialect does; nil for
-// none.
+// Failed returns the last request not answered by the agent, or not in the manner of its dialect; nil for none.
 func (t *Traffic) Failed() *Failure { return t.failed.Load() }
 
-// note notes the outcome of a request whose context is ctx.
+// note notes the outcome of a request. ctx is the request's context.
 func (t *Traffic) note(ctx context.Context, err error) {
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return // by the gateway
@@ -105,7 +104,7 @@ func (t *Traffic) see(err error) {
 	}
 }
 
-// failsAgent reports whether an error says that the agent was asked, and no agent of the dialect has answered.
+// failsAgent reports whether an error is that of an agent asked in vain: no agent of the dialect has answered.
 func failsAgent(err error) bool {
 	switch ReasonOf(err) {
 	case NoReason:
@@ -117,13 +116,13 @@ func failsAgent(err error) bool {
 	return true
 }
 
-// checkTask is the task that Check asks for. No turn has this name.
+// checkTask is the task asked for by Check. No turn has this name.
 const checkTask = "aip-gateway-health-check"
 
-// Check asks the agent for a task that does not exist, which changes nothing, so that Traffic shows whether the agent
-// can be reached. If the dialect is not known yet, it is found out. An error says that the agent was not reached, or
-// that what answers is no agent of the dialect, as far as its answer shows that. An agent whose dialect has no request
-// for a task is not asked: the error is of kind UnsupportedOperation.
+// Check asks the agent for a nonexistent task, changing nothing, to have Traffic show whether the agent can be reached.
+// If the dialect is not known yet, it is found out. It returns an error if the agent was not reached, or if the answer,
+// as far as it shows, is no answer of an agent of the dialect. If the dialect has no request for a task, the agent is
+// not asked: the error is of kind UnsupportedOperation.
 func (a *Agent) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -142,7 +141,7 @@ func (a *Agent) Check(ctx context.Context) error {
 	return nil
 }
 
-// Traffic returns what has become of the requests to the agent.
+// Traffic returns the counts of the requests to the agent.
 func (a *Agent) Traffic() *Traffic { return a.config.Traffic }
 
 // Slots returns the slots of the agent.

@@ -11,7 +11,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestTraffic: an error that an agent answers shows that it is up, and what the gateway gives up shows nothing.
+// TestTraffic: an error in an agent's answer shows the agent to be up; a request given up by the gateway shows nothing.
 func TestTraffic(t *testing.T) {
 	left, leave := context.WithCancel(t.Context())
 	leave()

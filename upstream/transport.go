@@ -13,59 +13,59 @@ import (
 )
 
 // A Transport carries the requests of one dialect to one agent. Its methods, and those of its routes, may be called by
-// any number of goroutines at once. A transport that keeps one connection for many tasks finds the Exchange of a
-// message by the task that it is about, and is a Listener for the messages that belong to none.
+// any number of goroutines at once. A transport with one connection for many tasks finds the Exchange of a message by
+// the message's task, and is a Listener for the messages of no Exchange.
 type Transport interface {
-	// Routes returns the ways by which the agent may take an operation, at least one, the likeliest first.
+	// Routes returns the possible ways of an operation to the agent, at least one, the likeliest first.
 	Routes(op translate.Operation) []Route
 
-	// Close closes the idle connections. Exchanges that are open are ended by their contexts.
+	// Close closes the idle connections. Open exchanges are ended by their contexts.
 	Close()
 }
 
 // A Route is one way to send an operation to an agent, such as a URL.
 type Route interface {
-	// Open begins an exchange: it sends the request, or leaves that to Begin where it would have to wait. The
-	// request's body must not be changed until the exchange is closed.
+	// Open begins an exchange: it sends the request, or leaves this to Begin if it would have to wait. The request's body
+	// must not be changed until the exchange is closed.
 	//
-	// Every error of a Route and of an Exchange is a *task.Error with a Reason where there is one: Unreachable and
-	// OutOfFiles say that nothing of the request was sent.
+	// Every error of a Route and of an Exchange is a *task.Error with a Reason if there is one. With Unreachable or
+	// OutOfFiles, nothing of the request was sent.
 	Open(ctx context.Context, r *Request) (Exchange, error)
 
-	// Confirm says that the agent takes the operation by this route: from now on it is the only one.
+	// Confirm notes that the agent takes the operation by this route: from now on it is the only one.
 	Confirm()
 }
 
 // Request is one request to an agent.
 type Request struct {
 	Operation translate.Operation
-	Ref       agent.Ref // the task that it is about, in the agent's words
+	Ref       agent.Ref // the task of the request, in the agent's words
 	Caller    agent.Caller
 	Fields    []translate.Field // beside those of every request
 	Body      []byte
 
-	// Encode makes the body where it is large, so that it need not be kept while the agent works; nil where Body is it.
+	// Encode makes a large body, so it need not be kept while the agent works; nil if Body is the body.
 	Encode func() []byte
 
-	// IdleTimeout is how long the agent may send nothing of a stream before the exchange fails with AgentTimeout. An
-	// answer that is one message must begin within that time, and end within as much time again, whatever the agent
-	// sends meanwhile.
+	// IdleTimeout is the longest silence of the agent in a stream before the exchange fails with AgentTimeout. An answer
+	// of one message must begin within this time, and end within as much time again, whatever the agent sends meanwhile.
 	IdleTimeout time.Duration
 
-	// Interrupt ends the wait for an answer that is no stream; nil for never. Until it has ended a call, or the answer
-	// turns out to be a stream, the exchange does not watch its context: the caller that cancels it must call End
+	// Interrupt ends the wait for an answer without a stream; nil for never. Until it has ended a call, or the answer
+	// turns out to be a stream, the exchange does not watch its context: a caller canceling the context must call End
 	// afterwards.
 	Interrupt *Interrupt
 }
 
-// An Introducer tells an agent for whom it is asked. It may be used by any number of goroutines at once.
+// An Introducer names to an agent the caller behind a request. It may be used by any number of goroutines at once.
 type Introducer interface {
-	// Introduce returns the header fields of a request that say so, which take the place of all others of their names,
-	// and a context with the baggage of the request. The fields are not to be changed. A request for no caller has none.
+	// Introduce returns the header fields of a request with the caller's name, and a context with the baggage of the
+	// request. The fields take the place of all others of their names. The fields are not to be changed. A request for no
+	// caller has none.
 	Introduce(ctx context.Context, r *Request) (context.Context, []translate.Field)
 }
 
-// Payload returns the body, and makes it first where it is large.
+// Payload returns the body, and makes it first if it is large.
 func (r *Request) Payload() []byte {
 	if r.Encode != nil {
 		return r.Encode()
@@ -73,21 +73,21 @@ func (r *Request) Payload() []byte {
 	return r.Body
 }
 
-// An Exchange is one request and its answer, which arrives while it is read: one message, or a stream of them. It is
-// used by one goroutine at a time. It must be closed.
+// An Exchange is one request and its answer, one message or a stream of them. The answer arrives while it is read. It
+// is used by one goroutine at a time. It must be closed.
 type Exchange interface {
-	// Begin waits until the request is sent and the answer begins; the other methods but Close come after it. The error
-	// is ErrInterrupted where the request's Interrupt ends first: then Begin is called again, without the Interrupt
-	// having any effect.
+	// Begin waits until the request is sent and the answer begins; the other methods but Close come after it. The error is
+	// ErrInterrupted if the request's Interrupt ends first: then Begin is called again, without the Interrupt having any
+	// effect.
 	Begin() error
 
-	// Streams reports whether the answer is a stream of messages, each of which is an event of the dialect. Otherwise
-	// it is one message.
+	// Streams reports whether the answer is a stream of messages, each an event of the dialect. Otherwise it is one
+	// message.
 	Streams() bool
 
-	// Next returns the next message, waiting for it. After the only message of an answer that is no stream it returns
-	// io.EOF. A stream that ends, at whatever place, is an error with the reason StreamCut: only the codec knows
-	// whether the turn has ended. The only message of an answer may be interrupted as Begin is.
+	// Next returns the next message, waiting for it. After the only message of an answer without a stream it returns
+	// io.EOF. The end of a stream, at any place, is an error with the reason StreamCut: only the codec knows whether the
+	// turn has ended. The only message of an answer may be interrupted as Begin is.
 	Next() (Message, error)
 
 	// Ready reports whether Next returns a message without waiting. It may miss one.
@@ -96,22 +96,22 @@ type Exchange interface {
 	// SetIdleTimeout changes the timeout of the request; 0 is for none.
 	SetIdleTimeout(d time.Duration)
 
-	// Explain adds to an error of the codec, which did not understand a message or read an error in it, what the
-	// transport knows, such as a status.
+	// Explain adds the transport's knowledge, such as a status, to an error of the codec. The codec did not understand a
+	// message or read an error in it.
 	Explain(err error) error
 
-	// Close ends the exchange and releases its messages. err says why; nil says that the answer was complete, so that
-	// the transport may wait a moment for the end of a stream, and use the connection again. It does not if
-	// err is translate.ErrOtherAnswer, unless the connection itself pairs answers with requests.
+	// Close ends the exchange and releases its messages. err is the reason; nil means a complete answer: the transport may
+	// wait a moment for the end of a stream, and use the connection again. It does not if err is translate.ErrOtherAnswer,
+	// unless the connection itself pairs answers with requests.
 	Close(err error)
 }
 
 // Message is one message of an agent.
 type Message struct {
-	Name string // the event's name, where the transport has one
+	Name string // the event's name, if the transport has one
 	Data []byte // valid until the next call of Next or Close
 
-	// Stored becomes that of the agent.Report that the message makes.
+	// Stored becomes Stored of the message's agent.Report.
 	Stored func()
 }
 
@@ -128,19 +128,19 @@ func begin(ctx context.Context, route Route, q *query) (asked, error) {
 	return asked{Exchange: x, codec: q.codec}, nil
 }
 
-// ErrAbandoned closes an exchange whose answer is not wanted any more.
+// ErrAbandoned closes an exchange after its answer is not wanted any more.
 var ErrAbandoned = errors.New("upstream: the answer is not wanted any more")
 
-// A Listener receives what an agent sends about a turn without being asked.
+// A Listener receives an agent's messages about a turn, sent without a request.
 type Listener interface {
-	// Listen begins to receive. It returns nil where the agent sends nothing unasked, or has streams, which are
-	// better. The caller must close the inbox.
+	// Listen begins to receive. It returns nil if the agent sends nothing unasked, or has streams: they are better. The
+	// caller must close the inbox.
 	Listen(ctx context.Context, ref agent.Ref) *Inbox
 }
 
-// Inbox is what one turn receives unasked.
+// Inbox is the place of the unasked messages of one turn.
 type Inbox struct {
-	Webhook  *task.Webhook // where the agent sends it; nil where its connection is enough
+	Webhook  *task.Webhook // the agent's address for them; nil if its connection is enough
 	Messages <-chan []byte // the messages. An empty one is only a reason to ask the agent
 	Close    func()
 }

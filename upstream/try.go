@@ -14,29 +14,29 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// Trial is what an agent has done with a message by which it was tried.
+// Trial is the record of an agent's acts on a message of a trial.
 type Trial struct {
-	Sent     []translate.Operation // how the message was sent; more than one where it was sent again
-	Why      string                // what has decided that; empty for the agent's dialect
+	Sent     []translate.Operation // the operations by which the message was sent; more than one if it was sent again
+	Why      string                // the reason for them; empty if the agent's dialect decides
 	Streamed bool                  // the agent has answered by a stream, the last time
 	Cut      bool                  // the stream ended without a last state
-	Events   int                   // the messages of that answer
-	First    time.Duration         // how long the first of them took, from the beginning
+	Events   int                   // the messages of its answer
+	First    time.Duration         // the time from the beginning to the first of them
 
-	States      []Stage // in order, the first maxStages; one that says nothing new is left out
+	States      []Stage // in order, the first maxStages; without stages of nothing new
 	State       task.State
 	Products    []task.Product
 	WithoutTask bool  // the agent has made no task
-	Err         error // why the turn failed; nil where the agent has ended it
+	Err         error // the turn's failure; nil if the agent has ended it
 	TimedOut    bool  // the agent was still at work when there was no more time
 
 	Asked  bool   // it was asked for the task afterwards
-	Known  string // in which state it knows that, in its own word
-	GetErr error  // why it does not
+	Known  string // the state of the task as it knows it, in its own word
+	GetErr error  // the error of that question
 
-	Canceled  bool            // it was asked to cancel the task, which had not ended
-	Cancel    []task.DataItem // what is to be said about that
-	CancelErr error           // why it has not canceled
+	Canceled  bool            // it was asked to cancel the task, not ended yet
+	Cancel    []task.DataItem // the remarks about the cancel
+	CancelErr error           // the error of the cancel
 
 	began time.Time
 	fold  task.Fold
@@ -53,10 +53,10 @@ const (
 	maxTrialBytes = 16 << 20 // of the products
 )
 
-// Try has the agent carry out a start with a text, as Run does for a caller that asks for a stream, and says what it
-// has seen of it. No caller is named, and nothing is stored. The agent is asked for the task afterwards, and none is
-// left open: a question is not answered, but canceled, as is a task on which the agent works when ctx ends. Nothing is
-// pushed, since the address for that is another process's.
+// Try has the agent carry out a start with a text, as Run does for a caller asking for a stream, and returns a record
+// of it. No caller is named, and nothing is stored. The agent is asked for the task afterwards, and none is left open:
+// a question is not answered, but canceled, as is a task in work when ctx ends. Nothing is pushed, since the address
+// for pushes is another process's.
 func (a *Agent) Try(ctx context.Context, text string) *Trial {
 	ref := agent.Ref{Task: uuid.NewString(), Session: uuid.NewString()}
 	t := &agent.Turn{Ref: ref, Message: task.Message{
@@ -89,7 +89,7 @@ func (a *Agent) Try(ctx context.Context, text string) *Trial {
 	return seen
 }
 
-// settle asks for a task that was tried, and ends it if it has not ended.
+// settle asks for a task on trial, and ends it if it has not ended.
 func (r *run) settle(seen *Trial) {
 	after, end := context.WithTimeout(context.WithoutCancel(r.ctx), 2*askTimeout)
 	defer end()
@@ -102,7 +102,7 @@ func (r *run) settle(seen *Trial) {
 	turn.From = seen.State
 	switch mayWork := seen.TimedOut || r.heard || task.KindOf(seen.Err) == task.AgentTimeout; {
 	case seen.State == task.AwaitingCompletion:
-		_ = r.Complete(after, &turn) // as the life-cycle does, for which the answer changes nothing
+		_ = r.Complete(after, &turn) // as in the life-cycle, whatever the answer
 	case !seen.State.Terminal() && mayWork && len(seen.Sent) > 0:
 		seen.Canceled = true
 		var rep agent.Report
@@ -113,7 +113,7 @@ func (r *run) settle(seen *Trial) {
 	}
 }
 
-// word returns the agent's own word for the state that a report says.
+// word returns the agent's own word for the state in a report.
 func word(rep *agent.Report) string {
 	if rep.NativeState != "" {
 		return rep.NativeState
@@ -151,8 +151,8 @@ func (seen *Trial) take(rep *agent.Report) bool {
 	return seen.Err == nil && !seen.State.Settled()
 }
 
-// sends notes that a message is sent by which the agent is tried, and returns the Trial that notes the answer; nil for
-// any other operation, or without a Trial.
+// sends notes the sending of a message of the trial, and returns the Trial to note the answer; nil for any other
+// operation, or without a Trial.
 func (seen *Trial) sends(op translate.Operation) *Trial {
 	if seen == nil || op != translate.Send && op != translate.SendStream {
 		return nil
@@ -161,7 +161,7 @@ func (seen *Trial) sends(op translate.Operation) *Trial {
 	return seen
 }
 
-// note notes what has arrived of the answer.
+// note notes an arrived message of the answer.
 func (seen *Trial) note(streamed bool, err error) {
 	seen.Streamed = streamed
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// told is what a Trial says, in a line.
+// told is a Trial in a line.
 func told(seen *upstream.Trial) string {
 	var said []string
 	for _, s := range seen.States {
@@ -56,7 +56,7 @@ func why(err error) string {
 	return ": " + err.Error()
 }
 
-// TestTry: an agent is tried as its card and its answers say, what it does is noted, and no task is left open.
+// TestTry: an agent is tried as its card and its answers say, its acts are noted, and no task is left open.
 func TestTry(t *testing.T) {
 	later := func(then step) step {
 		return func(w http.ResponseWriter, r *http.Request, n int) {

@@ -17,36 +17,36 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// Config says how turns are carried out. Resolver is required; zero means the default of everything else.
+// Config is the configuration of an Agent. Resolver is required; zero means the default of everything else.
 type Config struct {
 	Resolver Resolver
 
-	IdleTimeout time.Duration // how long the agent may send nothing, and change nothing when asked; default 5m
-	// StallTimeout is how long a task may stand still after its agent was gone before it counts as lost, and how long an
-	// agent may deny the task by an error that need not mean that. Default: 30s, or IdleTimeout if that is less.
+	IdleTimeout time.Duration // the agent's longest silence, or time without a change when asked; default 5m
+	// StallTimeout is the longest standstill of a task after its agent was gone before it counts as lost, and the longest
+	// time for an agent to deny the task by an ambiguous error. Default: 30s, or IdleTimeout if that is less.
 	StallTimeout time.Duration
-	RetryFor     time.Duration // how long a turn that the agent has not received is sent again; 0 for not at all
+	RetryFor     time.Duration // the time to send again a turn not received by the agent; 0 for none
 	Slots        *Slots        // for the requests under way; default: 1024
 
-	// ResendAfter is how long an agent whose connection broke is asked for the turn before the message is sent again: it
-	// may have read the message and not know the task yet. 0 is to ask once.
+	// ResendAfter is the time, after a broken connection, to ask the agent for the turn before the message is sent again:
+	// it may have read the message and not know the task yet. 0 is to ask once.
 	ResendAfter time.Duration
 	Resend      Resend // whether it is sent again then, or the turn fails
 
-	// Listener receives what the agent sends unasked; nil where the agent has nowhere to send it. A transport that is a
-	// Listener goes first.
+	// Listener receives the agent's unasked messages; nil if the agent has no address for them. A transport goes first if
+	// it is a Listener.
 	Listener Listener
 	// Streaming says whether turns ask for streams. Default: StreamsAuto.
 	Streaming Streaming
-	// Streams reports whether the agent's card does not say that it has streams, and since when the card is as it is. Nil
-	// is for an agent without a card.
+	// Streams reports whether the agent's card does not claim streams, and the time of the card's last change. Nil is for
+	// an agent without a card.
 	Streams func(ctx context.Context) (none bool, since time.Time)
-	// Lost has f called, at most once, when no turn may go on at the agent any more, with the error of those that run.
-	// stop ends that. Nil: it is never known.
+	// Lost has f called, at most once, when no turn may go on at the agent any more, with the error of the running ones.
+	// stop ends this. Nil: it is never known.
 	Lost func(f func(*task.Error)) (stop func())
-	// Secrets are hidden in what the agent says has failed.
+	// Secrets are hidden in the agent's words about failures.
 	Secrets *Secrets
-	// Traffic counts the requests by their outcome. Default: one that no other Agent shares.
+	// Traffic counts the requests by their outcome. Default: one not shared with other Agents.
 	Traffic *Traffic
 
 	Logger *slog.Logger // default: slog.Default
@@ -58,36 +58,36 @@ const (
 	defaultSlots        = 1024
 )
 
-// A Resolver says how an agent is spoken to. Its methods may be called by any number of goroutines at once.
+// A Resolver finds the dialect and transport of an agent. Its methods may be called by any number of goroutines at
+// once.
 type Resolver interface {
-	// Endpoint returns how the agent is spoken to, and finds that out where it is not known yet. An error with the
-	// reason Unreachable may pass.
+	// Endpoint returns the agent's endpoint, and finds it if it is not known yet. An error with the reason Unreachable may
+	// pass.
 	Endpoint(ctx context.Context) (*Endpoint, error)
 
-	// Known returns how the agent is spoken to; nil where that is still to be found out. It does not wait.
+	// Known returns the agent's endpoint; nil while it is not known yet. It does not wait.
 	Known() *Endpoint
 
-	// Fallback returns another endpoint for an agent that did not know a method of from, and so has done nothing; nil
-	// where there is none to try.
+	// Fallback returns another endpoint for an agent without a method of from: it has done nothing. It returns nil if
+	// there is none to try.
 	Fallback(from *Endpoint) *Endpoint
 
 	// Close closes the idle connections.
 	Close()
 }
 
-// Endpoint is an agent that speaks one dialect over one transport. It is the Resolver of an agent whose dialect is
-// known.
+// Endpoint is an agent speaking one dialect over one transport. It is the Resolver of an agent of a known dialect.
 type Endpoint struct {
 	codec     translate.Client
 	transport Transport
 
 	facets     translate.Facets // of codec
 	taken      taken
-	streamless atomic.Bool // the agent has said that it has no streams
+	streamless atomic.Bool // the agent has denied having streams
 	streams    streams
 
-	sessionless atomic.Bool // the agent takes no names of sessions that the gateway has made
-	sessions    taken       // the names that the agent has made for sessions
+	sessionless atomic.Bool // the agent takes no names of sessions made by the gateway
+	sessions    taken       // the agent's own names for sessions
 }
 
 // NewEndpoint returns the endpoint of an agent. The endpoint closes the transport.
@@ -116,7 +116,7 @@ func (e *Endpoint) unnamed(t *agent.Turn) bool {
 type Agent struct {
 	config Config
 	log    *slog.Logger
-	jitter func(time.Duration) time.Duration // of what is repeated
+	jitter func(time.Duration) time.Duration // of repetitions
 	nextID func() string                     // of requests
 	names  names
 }
@@ -143,12 +143,12 @@ func New(config Config) *Agent {
 	return &Agent{config: config, log: config.Logger, jitter: spread, nextID: requestIDs()}
 }
 
-// spread returns d, a quarter shorter or longer at random, so that what failed together is not repeated together.
+// spread returns d, a quarter shorter or longer at random: requests failing together are not to be repeated together.
 func spread(d time.Duration) time.Duration {
 	return d - d/4 + rand.N(d/2+1)
 }
 
-// Close closes the idle connections. Turns that are being carried out are ended by their contexts.
+// Close closes the idle connections. Running turns are ended by their contexts.
 func (a *Agent) Close() { a.config.Resolver.Close() }
 
 // Admit implements partner.Admitter.
@@ -184,8 +184,8 @@ func (a *Agent) Resume(ctx context.Context, t *agent.Turn) iter.Seq2[agent.Repor
 	}
 }
 
-// untilLost returns the context of a turn that ends also when no turn may go on at the agent any more; i, which may be
-// nil, ends then, too.
+// untilLost returns the context of a turn. It ends also when no turn may go on at the agent any more; i, if not nil,
+// ends then, too.
 func (a *Agent) untilLost(ctx context.Context, i *Interrupt) (_ context.Context, end func()) {
 	if a.config.Lost == nil {
 		return ctx, func() {}
@@ -202,7 +202,7 @@ func (a *Agent) untilLost(ctx context.Context, i *Interrupt) (_ context.Context,
 	}
 }
 
-// Ended is the error of a request that is given up because ctx is done.
+// Ended is the error of a request given up because ctx is done.
 func Ended(ctx context.Context) *task.Error {
 	cause := context.Cause(ctx)
 	if why, is := errors.AsType[*task.Error](cause); is {

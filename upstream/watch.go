@@ -12,8 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// watch is a new stream of a task that is polled: it says when to ask, and that the agent is there. A nil watch is
-// none.
+// watch is a new stream of a polled task: a sign of when to ask, and of the agent's presence. A nil watch is none.
 type watch struct {
 	run    *run
 	news   chan struct{} // an event has come
@@ -24,14 +23,14 @@ type watch struct {
 	reader sync.WaitGroup
 }
 
-// newWatch returns a watch of the turn's task, which is to be closed. Nothing is sent before it begins.
+// newWatch returns a watch of the turn's task. It must be closed. Nothing is sent before it begins.
 func (r *run) newWatch() *watch {
 	w := &watch{run: r, news: make(chan struct{}, 1)}
 	w.ctx, w.stop = context.WithCancel(r.ctx)
 	return w
 }
 
-// begin asks for the stream, once. One connection of a run is enough until its agent reports that it still works, and a
+// begin asks for the stream, once. One connection of a run is enough until its agent reports to be still at work, and a
 // new turn needs it more.
 func (w *watch) begin() {
 	if w == nil || w.begun {
@@ -61,7 +60,7 @@ func (w *watch) renew() {
 	}
 }
 
-// events signals that there was an event; never without a watch.
+// events signals an event; never without a watch.
 func (w *watch) events() <-chan struct{} {
 	if w == nil {
 		return nil
@@ -78,8 +77,8 @@ func (w *watch) close() {
 	w.reader.Wait()
 }
 
-// read signals every event of the stream. It runs beside the run's own goroutine, and uses no field that changes. A bug
-// in it costs the stream only: the task is polled as well.
+// read signals every event of the stream. It runs beside the run's own goroutine, and uses no changing field. A bug in
+// it costs the stream only: the task is polled as well.
 func (w *watch) read(q *query) {
 	defer w.open.Store(false)
 	defer func() {

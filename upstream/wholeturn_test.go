@@ -14,8 +14,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// tells lists the reports of a run with what they say, and its length. A state that the agent may leave by itself is
-// marked.
+// tells lists the reports of a run with their words, and its length. A state is marked if the agent may leave it by
+// itself.
 func tells(t *testing.T, a *upstream.Agent) (all []string, took time.Duration) {
 	begun := time.Now()
 	for rep, err := range a.Run(t.Context(), turn("x"), true) {
@@ -35,7 +35,7 @@ func tells(t *testing.T, a *upstream.Agent) (all []string, took time.Duration) {
 }
 
 // TestWholeTurn: the stream of an agent of A2A 0.3 is read until the agent ends it, or for a short time after the last
-// word. A question that it does not call final is a state on the way.
+// word. A question not called final by the agent is a state on the way.
 //
 // Lenient: an artifact or a Message behind the end of a turn
 // Lenient: several Messages, or a Message before a Task
@@ -119,7 +119,7 @@ func TestWholeTurn(t *testing.T) {
 	}
 }
 
-// TestWholeTurnOfA2A10: the same for A2A 1.0, which has no "final".
+// TestWholeTurnOfA2A10: the same for A2A 1.0: it has no "final".
 func TestWholeTurnOfA2A10(t *testing.T) {
 	const (
 		tail  = 250 * time.Millisecond

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package assignee carries turns to agents of AUN that connect to the gateway and are the assignees of its tasks. What
-// an agent is sent are events, which it may get on several connections or on none; what it answers are calls and events
-// about a task.
+// Package assignee carries turns to agents of AUN connecting to the gateway, the assignees of its tasks. The gateway
+// sends an agent events, on several connections or on none; the agent answers by calls and events about a task.
 package assignee
 
 import (
@@ -20,10 +19,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// maxEnded is how many ended tasks of all agents are remembered, so that a late call gets the right error.
+// maxEnded is the number of ended tasks of all agents remembered, to give a late call the right error.
 const maxEnded = 4096
 
-// Hub holds the open tasks of all agents that connect. It belongs to the process: connections and turns outlive
+// Hub holds the open tasks of all connecting agents. It belongs to the process: connections and turns outlive
 // configurations. The zero Hub is ready for use. Its methods may be called by any number of goroutines at once.
 type Hub struct {
 	mu     sync.Mutex
@@ -32,11 +31,10 @@ type Hub struct {
 	ended  *simplelru.LRU[endedTask, task.State]
 }
 
-// endedTask names a task that has no turn any more.
+// endedTask names a task without a turn any more.
 type endedTask struct{ agent, id string }
 
-// NotifyBy sets the function that sends an event, which is a whole frame, to all connections of an agent. It must not
-// wait.
+// NotifyBy sets the function to send an event, a whole frame, to all connections of an agent. It must not wait.
 func (h *Hub) NotifyBy(notify func(agent string, event []byte)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -46,8 +44,8 @@ func (h *Hub) NotifyBy(notify func(agent string, event []byte)) {
 // Transport returns the transport to the agent with an AID.
 func (h *Hub) Transport(aid string) upstream.Transport { return &transport{h, aid} }
 
-// Connected sends an agent that has connected the events of all its open tasks, the oldest first. send sends one, and
-// may wait: a task that has ended meanwhile is not sent.
+// Connected sends a newly connected agent the events of all its open tasks, the oldest first. send sends one, and may
+// wait: a task ended meanwhile is not sent.
 func (h *Hub) Connected(agent string, send func(event []byte)) {
 	for _, x := range h.open(agent) {
 		if now, err := h.find(agent, x.id); err == nil && now == x {
@@ -85,7 +83,7 @@ func (h *Hub) Tasks(agent string) (tasks [][]byte) {
 	return tasks
 }
 
-// Task returns an open task of an agent, whole. The error of another one is that of Say.
+// Task returns an open task of an agent, whole. For any other task, the error is the same as from Say.
 func (h *Hub) Task(agent, id string) ([]byte, error) {
 	x, err := h.find(agent, id)
 	if err != nil {
@@ -94,8 +92,8 @@ func (h *Hub) Task(agent, id string) ([]byte, error) {
 	return x.task(), nil
 }
 
-// find returns the exchange of a task. If there is none, the error says how the task has ended, or that the agent has
-// no such task.
+// find returns the exchange of a task. If there is none, the error tells the end of the task, or the agent's lack of
+// such a task.
 func (h *Hub) find(agent, id string) (*exchange, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -116,8 +114,8 @@ func stateError(state task.State) error {
 }
 
 // Say hands a call of an agent about an open task, a method and its params, to the turn of the task, and waits until it
-// is stored. It returns the status that the task has for the agent then. Errors have a kind; of one that the state of
-// the task does not allow, the cause is a task.StateError.
+// is stored. It returns the agent's new status of the task. Errors have a kind; if the state of the task does not allow
+// the call, the cause is a task.StateError.
 func (h *Hub) Say(ctx context.Context, agent, id, method string, params gjson.Result) (status string, err error) {
 	x, err := h.find(agent, id)
 	if err != nil {
@@ -141,10 +139,10 @@ func (h *Hub) Say(ctx context.Context, agent, id, method string, params gjson.Re
 	return status, err
 }
 
-// storeWait is how long a call waits until it is stored.
+// storeWait is the longest wait of a call until it is stored.
 const storeWait = 10 * time.Second
 
-// Report is Say for a notification of an agent, which has no answer. It does not wait.
+// Report is Say for a notification of an agent: it has no answer. It does not wait.
 func (h *Hub) Report(agent, id, method string, params gjson.Result) error {
 	x, err := h.find(agent, id)
 	if err == nil {
@@ -174,7 +172,7 @@ func (h *Hub) add(x *exchange) {
 	h.send(x.agent, updated(x.task()))
 }
 
-// remove removes an exchange, and remembers in which state its task has ended; None if it has not.
+// remove removes an exchange, and remembers the last state of its task; None if it has not ended.
 func (h *Hub) remove(x *exchange, state task.State) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -219,7 +217,7 @@ func (t *transport) Close() {}
 // Confirm implements upstream.Route.
 func (t *transport) Confirm() {}
 
-// Open implements upstream.Route. An agent that is not connected gets the task when it connects.
+// Open implements upstream.Route. An unconnected agent gets the task when it connects.
 func (t *transport) Open(ctx context.Context, r *upstream.Request) (upstream.Exchange, error) {
 	body := r.Payload()
 	if r.Operation == translate.Cancel {
@@ -233,7 +231,7 @@ func (t *transport) Open(ctx context.Context, r *upstream.Request) (upstream.Exc
 	return x, nil
 }
 
-// cancel informs an agent that a task is canceled. The turn of the task is ended by its context.
+// cancel informs an agent of the cancel of a task. The turn of the task is ended by its context.
 func (h *Hub) cancel(agent, id string, body []byte) {
 	h.mu.Lock()
 	x := h.agents[agent][id]
@@ -247,7 +245,7 @@ func (h *Hub) cancel(agent, id string, body []byte) {
 	}
 }
 
-// updated returns the event that shows an agent a task.
+// updated returns the event of a task for its agent.
 func updated(body []byte) []byte {
 	return append(append([]byte(`{"jsonrpc":"2.0","method":"event/task.updated","params":`), body...), '}')
 }

@@ -26,7 +26,7 @@ import (
 
 const aid = "worker.aid.pub"
 
-// world is an agent behind a Hub, and what it is sent.
+// world is an agent behind a Hub, and the events sent to it.
 type world struct {
 	t     *testing.T
 	hub   Hub
@@ -65,7 +65,7 @@ func (w *world) receive(event []byte) {
 	w.events = append(w.events, strings.TrimSuffix(params, "}"))
 }
 
-// sent returns what the agent was sent since the last call.
+// sent returns the events to the agent since the last call.
 func (w *world) sent() []string {
 	synctest.Wait()
 	w.mu.Lock()
@@ -75,13 +75,13 @@ func (w *world) sent() []string {
 	return list
 }
 
-// turn is a turn that is carried out.
+// turn is a running turn.
 type turn struct {
 	mu      sync.Mutex
 	reports []string
 	err     error
 	cancel  context.CancelFunc
-	storing func(*agent.Report) bool // stores a report; nil for at once. False is for one that is not stored
+	storing func(*agent.Report) bool // stores a report; nil for at once. False is for one not stored
 	done    chan struct{}
 }
 
@@ -134,7 +134,7 @@ func (t *turn) add(rep *agent.Report, err error) {
 	t.reports = append(t.reports, strings.TrimSpace(strings.Join(said, " ")))
 }
 
-// said returns what has been reported until now.
+// said returns the reports until now.
 func (t *turn) said() []string {
 	synctest.Wait()
 	t.mu.Lock()
@@ -149,7 +149,7 @@ func (w *world) say(id, method, params string) string {
 	return w.call(id, method, params)
 }
 
-// call is say for a turn that has begun.
+// call is say for a turn already begun.
 func (w *world) call(id, method, params string) string {
 	status, err := w.hub.Say(w.t.Context(), aid, id, method, gjson.Parse(params))
 	if err != nil {
@@ -158,7 +158,7 @@ func (w *world) call(id, method, params string) string {
 	return status
 }
 
-// code returns the code with which an error is answered.
+// code returns the code of an error in an answer.
 func code(err error) string {
 	return gjson.GetBytes(codec.AppendError(nil, nil, err), "error.code").Raw
 }
@@ -207,12 +207,12 @@ func TestWork(t *testing.T) {
 	})
 }
 
-// TestEnds: every way in which an agent ends a turn, and the error of its next call.
+// TestEnds: every way of an agent to end a turn, and the error of its next call.
 func TestEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, params string
 		status, report string
-		after          string // the code of what comes later
+		after          string // the code of a later call
 	}{
 		"reject":          {codec.Reject, `{"reason":"out of scope"}`, "rejected", "rejected out of scope", "-32177"},
 		"fail":            {codec.Fail, `{"reason":"no"}`, "failed", "failed no", "-32186"},
@@ -244,7 +244,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestInvalid: what is not valid is refused, and changes nothing.
+// TestInvalid: an invalid call is refused, and changes nothing.
 func TestInvalid(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -282,7 +282,7 @@ func TestAsked(t *testing.T) {
 	)
 	asked, working := "awaiting-input Which?", "working"
 	for name, c := range map[string]struct {
-		method, params string // how it asks
+		method, params string // its question
 		then           [][3]string
 		reports        []string
 	}{
@@ -315,8 +315,8 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// TestAnsweredWhenStored: a call is answered when what it says is stored, and not before; one that is not stored is
-// answered by an error.
+// TestAnsweredWhenStored: a call is answered when its content is stored, and not before; one not stored is answered by
+// an error.
 func TestAnsweredWhenStored(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -355,7 +355,7 @@ func TestAnsweredWhenStored(t *testing.T) {
 	})
 }
 
-// TestContinue: a question is answered by the owner, and the agent gets that as an event.
+// TestContinue: a question is answered by the owner, and the agent gets the answer as an event.
 func TestContinue(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -373,7 +373,7 @@ func TestContinue(t *testing.T) {
 	})
 }
 
-// TestConnect: an agent gets its open tasks when it connects, the oldest first, and no task that has ended.
+// TestConnect: an agent gets its open tasks when it connects, the oldest first, and no ended task.
 func TestConnect(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -410,7 +410,7 @@ func TestConnect(t *testing.T) {
 	})
 }
 
-// TestOffline: an agent that never connects fails the task when its time is over, and is informed of it.
+// TestOffline: the task of an agent never connecting fails when its time is over, and the agent is informed of it.
 func TestOffline(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -425,7 +425,7 @@ func TestOffline(t *testing.T) {
 	})
 }
 
-// TestCancel: an agent is informed that its task is canceled, and cannot complete it any more.
+// TestCancel: an agent is informed of the cancel of its task, and cannot complete it any more.
 func TestCancel(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -443,7 +443,7 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// TestResume: a turn that another process has begun is sent to the agent again, and continues as it was.
+// TestResume: a turn begun by another process is sent to the agent again, and continues from its place.
 func TestResume(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -455,7 +455,7 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// TestFlood: an agent that says more than the gateway stores at once is refused.
+// TestFlood: an agent is refused if it says more than the gateway stores at once.
 func TestFlood(t *testing.T) {
 	var hub Hub
 	x := &exchange{hub: &hub, agent: aid, id: "t1", ctx: t.Context(), wake: make(chan struct{}, 1), status: "working"}

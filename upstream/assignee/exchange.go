@@ -15,32 +15,32 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// How much an agent may have sent about a task that has not been read yet.
+// The most unread messages of an agent about a task.
 const (
 	maxWaiting      = 256     // messages
 	maxWaitingBytes = 8 << 20 // bytes of them
 )
 
-// exchange is a turn of a task: how the agent sees the task, and what it says about it. say may be called by any
-// goroutine, the other methods by that of the turn.
+// exchange is a turn of a task: the task as the agent sees it, and the agent's messages about it. say may be called by
+// any goroutine, the other methods by the turn's.
 type exchange struct {
 	hub       *Hub
 	agent, id string
 	ctx       context.Context
 	began     time.Time
 	idle      time.Duration
-	rest      []byte // the task as the agent is sent it, without its status
+	rest      []byte // the task as sent to the agent, without its status
 
 	wake chan struct{} // holds a value if there may be something to read
 
 	mu      sync.Mutex
 	status  string     // of the task, as the agent sees it
-	left    task.State // in which the agent has ended the turn; None if it has not
+	left    task.State // the state of the turn's end by the agent; None if it has not ended it
 	cut     bool       // another exchange has taken the place of this one
-	closed  bool       // nothing that the agent says is read any more
+	closed  bool       // no message of the agent is read any more
 	waiting []upstream.Message
 	bytes   int                     // of waiting
-	asking  map[chan error]struct{} // has a channel for each call that is to be answered
+	asking  map[chan error]struct{} // has a channel for each call to be answered
 }
 
 // task returns the task as the agent sees it.
@@ -50,7 +50,7 @@ func (x *exchange) task() []byte {
 	return codec.JoinStatus(x.status, x.rest)
 }
 
-// say checks what the agent says, and queues it for the turn. Of a call, stored then gets whether it was stored; the
+// say checks a message of the agent, and queues it for the turn. Of a call, stored then gets whether it was stored; the
 // caller must call forget.
 func (x *exchange) say(method string, params gjson.Result, call bool) (status string, stored chan error, err error) {
 	state, err := codec.Says(method, params)
@@ -105,7 +105,7 @@ func (x *exchange) say(method string, params gjson.Result, call bool) (status st
 	return x.status, stored, nil
 }
 
-// The statuses of a task that its assignee has still to accept, and of one that it waits with.
+// The statuses of a task still to be accepted by its assignee, and of a task waiting for input.
 var (
 	submittedStatus = codec.StateName(task.Accepted, false)
 	askingStatus    = codec.StateName(task.AwaitingInput, false)
@@ -118,7 +118,7 @@ func (x *exchange) forget(stored chan error) {
 	delete(x.asking, stored)
 }
 
-// errNotStored is the error of a call that came too late, or that the gateway could not take.
+// errNotStored is the error of a call too late, or not to be taken by the gateway.
 func errNotStored() error {
 	return task.Errorf(task.UnsupportedOperation, "the task went on without this; get it to see how it stands")
 }
@@ -194,8 +194,8 @@ func (x *exchange) SetIdleTimeout(d time.Duration) { x.idle = d }
 // Explain implements upstream.Exchange.
 func (x *exchange) Explain(err error) error { return err }
 
-// Close implements upstream.Exchange. An agent that has exceeded its time is informed that the task has failed. Calls
-// that were not stored are answered with that.
+// Close implements upstream.Exchange. After a timeout, the agent is informed of the failure of the task. Calls not
+// stored are answered by errNotStored.
 func (x *exchange) Close(err error) {
 	x.mu.Lock()
 	x.closed = true

@@ -17,10 +17,10 @@ import (
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
-// defaultQuiet is the default of the time for which an agent may say nothing.
+// defaultQuiet is the default of an agent's longest silence.
 const defaultQuiet = 10 * time.Second
 
-// How much of the inbox is pulled at once to find the messages of a thread.
+// The most of the inbox pulled at once to find the messages of a thread.
 const (
 	maxPages = 64
 	pageSize = 200
@@ -38,7 +38,7 @@ func (x *exchange) converse(ctx context.Context, call *jsonrpc.Request) {
 		x.say(ctx, call)
 	case op == translate.Cancel:
 		x.queue.push(message{data: codec.CanceledConversation(x.thread)})
-	case op == translate.List: // a message that was lost is sent again: its id says that it is the same one
+	case op == translate.List: // a lost message is sent again: its id shows it to be the same one
 		x.queue.push(message{data: []byte(`{"jsonrpc":"2.0","id":1,"result":{"tasks":[]}}`)})
 	case !begun:
 		x.err = task.Errorf(task.TaskNotFound, "the agent has been sent no message of the task")
@@ -75,7 +75,7 @@ func (x *exchange) listen() {
 	x.link.topics.add(x.topic, x)
 }
 
-// pull answers with the state of the task, as the messages of its thread show it. name is that of the answer.
+// pull answers with the state of the task, as the messages of its thread show it. name is the name of the answer.
 func (x *exchange) pull(ctx context.Context, name string, after int64) {
 	var thread []gjson.Result
 	m := message{name: name}
@@ -116,7 +116,7 @@ func (x *exchange) pull(ctx context.Context, name string, after int64) {
 func conversation(agent, thread string) string { return "\x00" + agent + "\x00" + thread }
 
 // quietFor returns how long the exchange waits for a message before the turn is over; 0 while the agent has said
-// nothing, and for one that has said that it is at work, which says the end, too.
+// nothing, and after it has declared itself at work: it then declares the end, too.
 func (x *exchange) quietFor() time.Duration {
 	if x.messages && x.said && !x.works {
 		return x.quiet
@@ -124,8 +124,8 @@ func (x *exchange) quietFor() time.Duration {
 	return 0
 }
 
-// deliverMessage hands a message to the exchanges of its conversation. An encrypted one does not say which that is, so
-// it goes to all conversations with its sender.
+// deliverMessage hands a message to the exchanges of its conversation. An encrypted one does not name its conversation,
+// so it goes to all with its sender.
 func (t *topics) deliverMessage(params gjson.Result) {
 	r := codec.ReadReceived(params)
 	m := message{name: codec.MessageReceived, data: []byte(params.Raw), event: true, says: r.Says, starts: r.Starts}
@@ -137,12 +137,12 @@ func (t *topics) deliverMessage(params gjson.Result) {
 	}
 }
 
-// cutFor is how long a turn counts as open whose exchange has been cut: it is resumed meanwhile.
+// cutFor is the time a turn counts as open after its exchange was cut: it is resumed meanwhile.
 const cutFor = time.Minute
 
-// talks returns the exchanges that a message is for. t.mu is held.
+// talks returns the exchanges to get a message. t.mu is held.
 //
-// Lenient: an answer that names no thread is that of the only turn that is open with its agent.
+// Lenient: an answer that names no thread is that of the only turn open with its agent.
 func (t *topics) talks(r *codec.Received) (list []*exchange) {
 	if r.Thread != "" {
 		return t.of[conversation(r.From, r.Thread)]
@@ -180,15 +180,15 @@ func (t *topics) talks(r *codec.Received) (list []*exchange) {
 	return list
 }
 
-// lastSeq returns the sequence number of the last message that the connection has received.
+// lastSeq returns the sequence number of the last message received by the connection.
 func (t *topics) lastSeq() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.seq
 }
 
-// silentFor returns for how long a message has been the last one of a conversation. The time begins with the first call
-// for that message.
+// silentFor returns the time since a message became the last one of a conversation. The time begins with the first call
+// for the message.
 func (t *topics) silentFor(conversation string, seq int64) time.Duration {
 	now := time.Now()
 	t.mu.Lock()

@@ -20,20 +20,20 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// messenger is an agent that has messages and no tasks. To "start x" it reports the start. Each word of another text it
+// messenger is an agent with messages and no tasks. To "start x" it reports the start. Each word of another text it
 // sends in a message of its own; the word "end" is the report of the end.
 type messenger struct {
 	*gateway
-	silent atomic.Bool // it is sent messages, and does not answer the calls
+	silent atomic.Bool // it takes messages, and does not answer the calls
 
 	mu    sync.Mutex
 	ids   []string // of the messages to it
 	inbox []object // its messages
 
-	script func(thread, id string) // answers a message; nil for what its words say
+	script func(thread, id string) // answers a message; nil to obey its words
 }
 
-// withMessenger runs f in a bubble, with an agent that has messages only.
+// withMessenger runs f in a bubble, with an agent of messages only.
 func withMessenger(t *testing.T, f func(t *testing.T, a *upstream.Agent, g *messenger)) {
 	t.Helper()
 	withGateway(t, func(t *testing.T, a *upstream.Agent, g *gateway) {
@@ -109,7 +109,7 @@ func (s *messenger) say(payload any) {
 	}
 }
 
-// A turn is over when the agent has said something, and then no more. One that has said nothing may still work.
+// A turn is over when the agent has said something, and then no more. A silent one may still work.
 func TestIdleWindow(t *testing.T) {
 	withMessenger(t, func(t *testing.T, a *upstream.Agent, _ *messenger) {
 		got, _ := carryOut(t, a, start("t", "one two"))
@@ -123,8 +123,8 @@ func TestIdleWindow(t *testing.T) {
 	})
 }
 
-// What an agent says while the connection is cut is pulled. What it has said in the turn before is not repeated, also
-// by a process that has not seen it.
+// The agent's messages during a cut of the connection are pulled. Those of the turn before are not repeated, not even
+// by a process that has not seen them.
 func TestMessagesAfterACut(t *testing.T) {
 	withMessenger(t, func(t *testing.T, a *upstream.Agent, s *messenger) {
 		var cuts sync.WaitGroup
@@ -168,7 +168,7 @@ func TestMessagesAfterACut(t *testing.T) {
 	})
 }
 
-// A message whose answer is lost is sent again with the same id.
+// A message is sent again with the same id if its answer is lost.
 func TestLostMessage(t *testing.T) {
 	withMessenger(t, func(t *testing.T, a *upstream.Agent, s *messenger) {
 		s.silent.Store(true)
@@ -185,7 +185,7 @@ func TestLostMessage(t *testing.T) {
 	})
 }
 
-// A turn of which no message was sent may be sent.
+// A turn may be sent if no message of it was sent.
 func TestUnsentConversation(t *testing.T) {
 	withMessenger(t, func(t *testing.T, a *upstream.Agent, _ *messenger) {
 		turn := start("t", "one")
@@ -198,7 +198,7 @@ func TestUnsentConversation(t *testing.T) {
 	})
 }
 
-// says is an agent that answers each message to it by a list of payloads, one after the other. A number is a pause in
+// says has the agent answer each message to it by a list of payloads, one after the other. A number is a pause in
 // seconds.
 func (s *messenger) says(list func(n int, thread string) []any) {
 	n := 0
@@ -242,8 +242,8 @@ func goOn(name, text string, ref agent.Ref) *agent.Turn {
 	return turn
 }
 
-// An agent that has said that it has started is at work until it says that it has ended, however long a tool takes, and
-// also after a cut. What it thinks is no product.
+// An agent is at work from its report of the start to its report of the end, however long a tool takes, and also after
+// a cut. Its thoughts are no product.
 func TestAtWork(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		withMessenger(t, func(t *testing.T, a *upstream.Agent, s *messenger) {
@@ -272,7 +272,7 @@ func TestAtWork(t *testing.T) {
 	}
 }
 
-// The status with which an agent ends a turn comes after its event, and does not end the next turn.
+// An agent's last status of a turn comes after its event, and does not end the next turn.
 func TestLateStatus(t *testing.T) {
 	for what, id := range map[string]string{"with the id of the task": "task-1", "without": ""} {
 		withMessenger(t, func(t *testing.T, a *upstream.Agent, s *messenger) {
@@ -299,7 +299,7 @@ func TestLateStatus(t *testing.T) {
 				t.Errorf("%s, the second turn: %s", what, got)
 			}
 			a.Close()
-			again := s.process("ws://gw.test/aun") // knows of the turns what the store does
+			again := s.process("ws://gw.test/aun") // knows as much of the turns as the store
 			defer again.Close()
 			if got, _ = carryOut(t, again, goOn("v", "three", ref)); got != "working awaiting-completion =answer 3" {
 				t.Errorf("%s, by another process: %s", what, got)
@@ -308,7 +308,7 @@ func TestLateStatus(t *testing.T) {
 	}
 }
 
-// A question leaves the agent's task open: what the agent says of the same task afterwards is the next turn.
+// A question leaves the agent's task open: the agent's later messages of the same task are the next turn.
 func TestTaskGoesOnAfterQuestion(t *testing.T) {
 	withMessenger(t, func(t *testing.T, a *upstream.Agent, s *messenger) {
 		own := object{"task_id": "one"}
@@ -331,8 +331,8 @@ func TestTaskGoesOnAfterQuestion(t *testing.T) {
 	})
 }
 
-// Where an agent answers without a thread, or with the chat that it was sent, or by a reply to the message of the turn,
-// the answer is that of the turn. With several open turns, only what names one is placed.
+// If an agent answers without a thread, or with the chat of the message, or by a reply to the message of the turn, the
+// answer is the turn's. With several open turns, only an answer naming one is placed.
 //
 // Lenient: an answer without a thread, a chat and a reply
 func TestAnswersWithoutThread(t *testing.T) {

@@ -21,9 +21,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// exchange is one request. If it is for a turn whose events can be subscribed to, its answer is a stream: the response
-// to the request, the response to a task.get, and the events of the task. Its own goroutine sends the first requests;
-// after that, only the goroutine that reads sends any. It implements upstream.Exchange.
+// exchange is one request. If it is for a turn with events to subscribe to, its answer is a stream: the response to the
+// request, the response to a task.get, and the events of the task. Its own goroutine sends the first requests; after
+// that, only the reading goroutine sends any. It implements upstream.Exchange.
 type exchange struct {
 	pool    *Pool
 	link    *link
@@ -33,23 +33,23 @@ type exchange struct {
 	work    sync.WaitGroup
 
 	begun   chan struct{} // closed when the answer begins, or does not come
-	err     error         // why it does not come
+	err     error         // the reason if it does not come
 	streams bool
 	conn    *aun.Session // of a stream
 
 	queue queue
-	topic string        // the task whose events the exchange receives; empty for none
+	topic string        // the task of the events received by the exchange; empty for none
 	ended atomic.Bool   // the task of topic has ended
 	idle  time.Duration // of the request
 
 	peer     string        // the agent's AID
 	quiet    time.Duration // see Pool.New
-	thread   string        // of the turn, where that is a conversation
-	message  string        // the id of the message that begins the turn; empty where that is not known
-	talk     codec.Talk    // what the messages say of the turn; of the goroutine that reads, once the exchange has begun
+	thread   string        // of the turn, if it is a conversation
+	message  string        // the id of the first message of the turn; empty if it is not known
+	talk     codec.Talk    // the turn by its messages; of the reading goroutine, once the exchange has begun
 	messages bool          // the answer is the messages of the thread
 	said     bool          // and the agent has said something in it
-	works    bool          // and that it is at work
+	works    bool          // and has declared itself at work
 	// interrupt is the request's, until it has ended a call.
 	interrupt *upstream.Interrupt
 }
@@ -57,7 +57,7 @@ type exchange struct {
 // carryOut sends the request, and subscribes to the events of its task.
 func (x *exchange) carryOut() {
 	defer func() {
-		if p := recover(); p != nil { // the goroutine that waits handles it
+		if p := recover(); p != nil { // the waiting goroutine handles it
 			x.err = fmt.Errorf("auntransport: panic %T", p)
 		}
 		close(x.begun)
@@ -96,7 +96,7 @@ func (x *exchange) carryOut() {
 	}
 }
 
-// maxRequest only bounds what the gateway has made itself; what is too large for a frame is refused when it is sent.
+// maxRequest only bounds the gateway's own request; one too large for a frame is refused when it is sent.
 const maxRequest = 64 << 20
 
 func (x *exchange) idleOr() time.Duration {
@@ -130,8 +130,8 @@ func (x *exchange) call(ctx context.Context, method string, params []byte) (gjso
 	return result, jsonrpc.End(append(jsonrpc.BeginResult(nil, nil), result.Raw...)), nil
 }
 
-// send sends a turn. Its events are subscribed to before an input, so that none is missed. A new task has its id from
-// the response, so that it is asked for after it is subscribed to.
+// send sends a turn. Its events are subscribed to before an input, so none is missed. A new task has its id from the
+// response, so it is asked for after the subscription.
 func (x *exchange) send(ctx context.Context, call *jsonrpc.Request, known string) {
 	input := call.Params.Get("task_id").Exists()
 	if input {
@@ -172,13 +172,13 @@ func (x *exchange) subscribe(ctx context.Context, taskID string) {
 	}
 }
 
-// How an answer that is older than an event is asked for again.
+// The tries to replace an answer older than an event, and the pause between them.
 const (
 	staleTries = 5
 	staleWait  = 200 * time.Millisecond
 )
 
-// get asks for a task, again where the answer is older than an event that was received already.
+// get asks for a task, again if the answer is older than an event received already.
 func (x *exchange) get(ctx context.Context, call *jsonrpc.Request, taskID string) {
 	for try := 1; ; try++ {
 		result, frame, err := x.call(ctx, call.Method, []byte(call.Params.Raw))
@@ -243,7 +243,7 @@ func (x *exchange) Next() (upstream.Message, error) {
 	}
 }
 
-// waitForMessage waits until the queue has changed. A connection that ends, ends the queue.
+// waitForMessage waits until the queue has changed. The end of the connection ends the queue.
 func (x *exchange) waitForMessage() error {
 	var idle <-chan time.Time
 	if x.idle > 0 {
@@ -272,8 +272,8 @@ func (x *exchange) waitForMessage() error {
 	return nil
 }
 
-// complete adds the whole task to an event that settles it and does not say what the task has made. Events may be lost,
-// or be of artifacts only when these are asked for.
+// complete adds the whole task to an event settling it without its artifacts. Events may be lost, or be of artifacts
+// only when these are asked for.
 func (x *exchange) complete(m message) message {
 	params := gjson.ParseBytes(m.data)
 	x.note(params)
@@ -292,10 +292,10 @@ func (x *exchange) complete(m message) message {
 	return m
 }
 
-// completeTimeout is how long the whole task is waited for.
+// completeTimeout is the longest wait for the whole task.
 const completeTimeout = 10 * time.Second
 
-// Explain implements upstream.Exchange. An agent that is offline has received nothing.
+// Explain implements upstream.Exchange. An offline agent has received nothing.
 func (x *exchange) Explain(err error) error {
 	if task.KindOf(err) == task.AgentUnavailable && upstream.ReasonOf(err) == upstream.NoReason {
 		e, _ := errors.AsType[*task.Error](err)

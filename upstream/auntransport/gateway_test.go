@@ -27,8 +27,8 @@ var quiet = slog.New(slog.DiscardHandler)
 // object is a JSON object.
 type object = map[string]any
 
-// gateway is a gateway of AUN with one agent, which does what a task's input says: "echo x" completes with x, "ask"
-// asks once, "reject" and "fail" do so, "slow d" completes after a time.
+// gateway is a gateway of AUN with one agent. The agent obeys a task's input: "echo x" completes with x, "ask" asks
+// once, "reject" and "fail" do so, "slow d" completes after a time.
 type gateway struct {
 	t         *testing.T
 	net       *auntest.Network
@@ -67,8 +67,8 @@ func newGateway(t *testing.T, pki *auntest.PKI, network *auntest.Network) *gatew
 	return g
 }
 
-// pause lets a time pass on the clock of the bubble in which the gateway was made, as withGateway does; no real time
-// passes. Outside that bubble it panics, because the channel is the bubble's.
+// pause lets a time pass on the clock of the gateway's bubble, as withGateway makes it; no real time passes. Outside
+// the bubble it panics, because the channel is the bubble's.
 func (g *gateway) pause(d time.Duration) {
 	select {
 	case <-g.bubble: // it is never closed
@@ -217,7 +217,7 @@ func (g *gateway) task(r *aun.Request) ([]byte, error) {
 
 func now() string { return time.Now().UTC().Format(time.RFC3339Nano) }
 
-// carryOut does what the input of a task says, or continues it with more input.
+// carryOut obeys the input of a task, or continues it with more input.
 func (g *gateway) carryOut(id, text, more string) {
 	g.pause(10 * time.Millisecond)
 	verb, rest, _ := strings.Cut(text, " ")
@@ -255,7 +255,7 @@ func (g *gateway) finish(id, text string) {
 	g.change(id, "completed", object{"status": "completed"})
 }
 
-// change changes a task that has not ended, and sends an event of it.
+// change changes a task, unless it has ended, and sends an event of it.
 func (g *gateway) change(id, event string, change object) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -276,21 +276,21 @@ func (g *gateway) emit(event, id string, params object) {
 	}
 }
 
-// intercept sets what is called before each request.
+// intercept sets the function called before each request.
 func (g *gateway) intercept(before func(r *aun.Request) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.before = before
 }
 
-// tasksCreated returns how many tasks were created.
+// tasksCreated returns the number of tasks created.
 func (g *gateway) tasksCreated() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.created
 }
 
-// count returns how often a method was called.
+// count returns the number of calls of a method.
 func (g *gateway) count(method string) (n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 )
 
 // TestGuide carries out the Leader's commands in the guide's transcript of an agent of AUN, and compares the frames and
-// what the Leader sees.
+// the Leader's view.
 func TestGuide(t *testing.T) {
 	withGateway(t, func(t *testing.T, _ *upstream.Agent, g *gateway) {
 		guidetest.Replay(t, "../../docs/aun.md", "aun-agent", *update, func(script string) string {
@@ -24,8 +24,8 @@ func TestGuide(t *testing.T) {
 	})
 }
 
-// perform carries out the commands of a script, and returns it with the frames that are sent and received, and with
-// what the Leader sees.
+// perform carries out the commands of a script, and returns it with the frames sent and received, and with the Leader's
+// view.
 func perform(t *testing.T, r *recorder, script string) string {
 	t.Helper()
 	defer r.agent.Close()
@@ -45,7 +45,7 @@ func perform(t *testing.T, r *recorder, script string) string {
 		r.begin(name)
 		var seen string
 		seen, ref = carryOut(t, r.agent, turn)
-		state = task.AwaitingInput // the only one in which the guide continues
+		state = task.AwaitingInput // the only state of a continue in the guide
 		r.awaitIdle()
 		out.WriteString(line)
 		for frame := range strings.Lines(string(r.record.Files[len(r.record.Files)-1].Data)) {

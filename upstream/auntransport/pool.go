@@ -10,9 +10,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun"
 )
 
-// Pool holds the connections of a process. They outlive configurations: a connection is closed when the last transport
-// that uses it is closed. The zero value is ready for use. Its methods may be called by any number of goroutines at
-// once.
+// Pool holds the connections of a process. They outlive configurations: a connection is closed when the last of its
+// transports is closed. The zero value is ready for use. Its methods may be called by any number of goroutines at once.
 type Pool struct {
 	Frames aun.Frames // of all connections
 
@@ -24,7 +23,7 @@ type Pool struct {
 type linkKey struct {
 	self aun.AID
 	url  string
-	peer aun.AID // where there is no URL, the peer's issuer; for a peer itself, its AID
+	peer aun.AID // if there is no URL, the peer's issuer; for a peer itself, its AID
 }
 
 // link is a connection with its users.
@@ -36,7 +35,7 @@ type link struct {
 	uses   int // guarded by Pool.mu
 }
 
-// take returns the link of a configuration: last, which may be nil, if it is still open. The caller must release it.
+// take returns the link of a configuration: last, if it is not nil and still open. The caller must release it.
 func (p *Pool) take(config aun.ClientConfig, last *link) *link {
 	key := linkKey{self: config.Identity.AID, url: config.URL, peer: config.Peer}
 	p.mu.Lock()
@@ -63,7 +62,7 @@ func (p *Pool) take(config aun.ClientConfig, last *link) *link {
 	return l
 }
 
-// Connections returns how many connections there are now.
+// Connections returns the number of connections now.
 func (p *Pool) Connections() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +76,7 @@ func (p *Pool) Connections() (n int) {
 	return n
 }
 
-// freeSlot returns a slot that no other link of the key has, because a gateway of AUN keeps one connection for each
+// freeSlot returns a slot not used by another link of the key, because a gateway of AUN keeps one connection for each
 // slot. The first link has none.
 func (p *Pool) freeSlot(key linkKey) string {
 	slot := ""

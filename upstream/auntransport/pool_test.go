@@ -13,7 +13,7 @@ import (
 )
 
 // TestPoolShares: configurations share a connection only if they present and accept the same certificates. Connections
-// that are open at the same time have slots of their own.
+// open at the same time have slots of their own.
 func TestPoolShares(t *testing.T) {
 	pki := auntest.NewPKI(t)
 	id, renewed := pki.Identity("alice.aid.test"), pki.Identity("alice.aid.test")

@@ -4,7 +4,8 @@ package auntransport
 
 import "sync"
 
-// How much may wait in one exchange to be read. If an agent sends more, the exchange ends, and the task is polled.
+// The most messages of one exchange waiting to be read. If an agent sends more, the exchange ends, and the task is
+// polled.
 const (
 	maxQueued      = 4096
 	maxQueuedBytes = 8 << 20
@@ -16,16 +17,16 @@ type message struct {
 	data  []byte
 	event bool // it came unasked
 	// Of a conversation.
-	says   bool // the agent has said something that is a product
-	starts bool // the agent has said that it is at work
+	says   bool // the agent has said something to be a product
+	starts bool // the agent has declared itself at work
 }
 
-// queue holds what has arrived in an exchange and has not been read. Any goroutine may push; one reads.
+// queue holds the messages arrived in an exchange and not yet read. Any goroutine may push; one reads.
 type queue struct {
 	mu    sync.Mutex
 	list  []message
 	bytes int
-	ended error         // what follows the messages; nil while more may come
+	ended error         // the error after the messages; nil while more may come
 	wake  chan struct{} // has a value after a push or an end
 }
 
@@ -47,7 +48,7 @@ func (q *queue) push(m message) {
 	q.signal()
 }
 
-// replace replaces all messages that wait by one.
+// replace replaces all waiting messages by one.
 func (q *queue) replace(m message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -72,7 +73,7 @@ func (q *queue) signal() {
 	}
 }
 
-// pop takes the first message. ok is false where there is none; err is then the end, or nil.
+// pop takes the first message. ok is false if there is none; err is then the end, or nil.
 func (q *queue) pop() (m message, ok bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

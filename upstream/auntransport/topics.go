@@ -16,7 +16,7 @@ import (
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
-// topics finds the exchanges that an event is for, by its task, and knows how new the last event of a task was.
+// topics finds the exchanges of an event, by its task, and knows the time of the last event of a task.
 type topics struct {
 	mu     sync.Mutex
 	of     map[string][]*exchange
@@ -24,17 +24,17 @@ type topics struct {
 
 	silence *lru.Cache[string, silence] // by conversation
 	seq     int64                       // of the last message of any conversation
-	cut     map[string]time.Time        // the conversations whose turns were cut, and are to be resumed
+	cut     map[string]time.Time        // the conversations with their turns cut, and to be resumed
 	log     *slog.Logger
 }
 
-// silence says since when an agent has sent nothing after a message.
+// silence is the time of an agent's silence after a message.
 type silence struct {
 	after int64 // the last message
 	since time.Time
 }
 
-// maxLatest is the number of tasks for which the time of the last event is kept.
+// maxLatest is the number of tasks with the time of the last event kept.
 const maxLatest = 16384
 
 func (t *topics) init(log *slog.Logger) {
@@ -52,7 +52,7 @@ func (t *topics) add(taskID string, x *exchange) {
 	delete(t.cut, taskID)
 }
 
-// remove undoes add. cut says of a conversation that its turn is to be resumed.
+// remove undoes add. cut reports, of a conversation, whether its turn is to be resumed.
 func (t *topics) remove(taskID string, x *exchange, cut bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,8 +96,8 @@ func (t *topics) deliver(_ *aun.Conn, method string, params gjson.Result) {
 	}
 }
 
-// isOlder reports whether what an agent answers about a task is older than an event of the task that was received
-// already. Times are compared as precisely as the less precise of the two is.
+// isOlder reports whether an agent's answer about a task is older than an event of the task received already. Times are
+// compared with the precision of the less precise one.
 func (t *topics) isOlder(taskID string, result gjson.Result) bool {
 	at := timeOf(result)
 	t.mu.Lock()

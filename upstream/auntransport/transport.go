@@ -28,9 +28,9 @@ type Transport struct {
 	only   []upstream.Route
 }
 
-// New returns a transport. Nothing is sent before it is used. The caller must close it. quiet is how long an agent that
-// is spoken to by messages may say nothing after a message until its turn is over, because only some agents report the
-// end; 0 is for 10 seconds.
+// New returns a transport. Nothing is sent before it is used. The caller must close it. quiet is the longest silence,
+// after a message, of an agent addressed by messages, before its turn is over, because only some agents report the end;
+// 0 is for 10 seconds.
 func (p *Pool) New(config aun.ClientConfig, quiet time.Duration) *Transport {
 	t := &Transport{pool: p, config: config, quiet: cmp.Or(quiet, defaultQuiet), link: p.take(config, nil)}
 	t.only = []upstream.Route{t}
@@ -40,8 +40,8 @@ func (p *Pool) New(config aun.ClientConfig, quiet time.Duration) *Transport {
 // Routes implements upstream.Transport.
 func (t *Transport) Routes(translate.Operation) []upstream.Route { return t.only }
 
-// Close implements upstream.Transport. Exchanges that are open, also those of turns that outlive their configuration,
-// use the connection as long as they need it.
+// Close implements upstream.Transport. Open exchanges, also those of turns outliving their configuration, use the
+// connection as long as they need it.
 func (t *Transport) Close() { t.close.Do(func() { t.pool.release(t.link) }) }
 
 // Confirm implements upstream.Route.
@@ -57,7 +57,7 @@ func (t *Transport) Open(ctx context.Context, r *upstream.Request) (upstream.Exc
 	return x, nil
 }
 
-// unreachable is the error of a request that was not sent, because there is no connection.
+// unreachable is the error of a request not sent, because there is no connection.
 func unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return upstream.Ended(ctx)
@@ -75,7 +75,7 @@ func unreachable(ctx context.Context, err error) error {
 	return upstream.Failed(task.AgentUnavailable, reason, err, "%s", detail)
 }
 
-// lost is the error of a call whose answer is lost.
+// lost is the error of a call with a lost answer.
 func lost(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return upstream.Ended(ctx)
@@ -90,5 +90,5 @@ func lost(ctx context.Context, err error) error {
 	return upstream.Failed(task.Internal, upstream.Disconnected, err, "the connection to the agent broke")
 }
 
-// errTooMany ends an exchange whose events were not read in time.
+// errTooMany ends an exchange after its events were not read in time.
 var errTooMany = upstream.Failed(task.Internal, upstream.StreamCut, nil, "the agent's events are too many at once")

@@ -53,7 +53,7 @@ func start(name, text string) *agent.Turn {
 		SentAt: time.Now(), DataItems: []task.DataItem{task.Text(text)}}}
 }
 
-// carryOut carries a turn out, and returns what was reported in one line, and the task's name.
+// carryOut carries a turn out, and returns the reports in one line, and the task's name.
 func carryOut(t *testing.T, a *upstream.Agent, turn *agent.Turn) (string, agent.Ref) {
 	t.Helper()
 	var said []string
@@ -155,7 +155,7 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// A hundred turns whose connection is cut, by either way and again and again, lose and repeat nothing.
+// A hundred turns lose and repeat nothing though their connection is cut, by either way and again and again.
 func TestCuts(t *testing.T) {
 	for name, cut := range map[string]func(g *gateway){
 		"broken":  func(g *gateway) { g.net.Cut("gw.test") },
@@ -192,7 +192,7 @@ func TestCuts(t *testing.T) {
 	}
 }
 
-// A task.create whose answer was lost is looked for, and sent again only where the agent does not have it.
+// A task.create with a lost answer is looked for, and sent again only if the agent does not have it.
 func TestLostCreate(t *testing.T) {
 	for name, executed := range map[string]bool{"received": true, "not received": false} {
 		t.Run(name, func(t *testing.T) {
@@ -218,13 +218,13 @@ func TestLostCreate(t *testing.T) {
 	}
 }
 
-// After a crash, the next process finds the task of a turn that does not know its name yet.
+// After a crash, the next process finds the task of a turn without a name yet.
 func TestResumeWithoutAName(t *testing.T) {
 	withGateway(t, func(t *testing.T, a *upstream.Agent, g *gateway) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		for range a.Run(ctx, start("t", "slow 5s"), true) {
-			cancel() // after the first report, which is lost
+			cancel() // after the first report; it is lost
 		}
 		a = g.process("ws://gw.test/aun")
 		defer a.Close()
@@ -242,8 +242,8 @@ func TestResumeWithoutAName(t *testing.T) {
 	})
 }
 
-// TestResumeOfWhatIsNotThere: after a crash, the next process may send a turn that the agent has not received, and not
-// one whose task the agent has named and forgotten.
+// TestResumeOfWhatIsNotThere: after a crash, the next process may send a turn not received by the agent, but not one
+// with a task named and forgotten by the agent.
 func TestResumeOfWhatIsNotThere(t *testing.T) {
 	never := func(c *upstream.Config) { c.Resend = upstream.ResendNever }
 	patient := func(c *upstream.Config) { c.ResendAfter = 10 * time.Second }
@@ -278,8 +278,8 @@ func TestResumeOfWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestResumeFindsTheNextTask: a continue after whose task's end the agent has begun another one is found after a crash,
-// also where nothing is sent again.
+// TestResumeFindsTheNextTask: a continue answered by another task of the agent, after the end of its own, is found
+// after a crash, also if nothing is sent again.
 func TestResumeFindsTheNextTask(t *testing.T) {
 	withGateway(t, func(t *testing.T, a *upstream.Agent, g *gateway) {
 		turn := start("t", "echo more")
@@ -299,7 +299,7 @@ func TestResumeFindsTheNextTask(t *testing.T) {
 	})
 }
 
-// endedTurn makes a turn the continue of a task that the agent has ended.
+// endedTurn makes a turn the continue of a task ended by the agent.
 func endedTurn(t *testing.T, a *upstream.Agent, turn *agent.Turn) {
 	t.Helper()
 	for rep, err := range a.Run(t.Context(), start("before", "echo one"), true) {
@@ -316,7 +316,7 @@ func endedTurn(t *testing.T, a *upstream.Agent, turn *agent.Turn) {
 	turn.Withdrawn, turn.Known = turn.Known, nil
 }
 
-// An agent in peer mode is spoken to without a gateway, and must be the one that is configured.
+// An agent in peer mode is spoken to without a gateway, and must be the configured one.
 func TestPeer(t *testing.T) {
 	withGateway(t, func(t *testing.T, _ *upstream.Agent, g *gateway) {
 		a := g.process("ws://gw.test/acp")
@@ -330,7 +330,7 @@ func TestPeer(t *testing.T) {
 	})
 }
 
-// Where there is no URL, the gateway is found out at the issuer, and then at the agent's own host.
+// If there is no URL, the gateway is found out at the issuer, and then at the agent's own host.
 func TestDiscovery(t *testing.T) {
 	for _, host := range []string{"gateway.aid.test", "agent.aid.test"} {
 		withGateway(t, func(t *testing.T, _ *upstream.Agent, g *gateway) {
@@ -348,7 +348,7 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-// A gateway that sends its own certificate only is asked for those of its issuers. They count only if they lead to the
+// A gateway sending its own certificate only is asked for those of its issuers. They count only if they lead to the
 // roots.
 func TestIssuers(t *testing.T) {
 	for name, trusts := range map[string]bool{"the root": true, "another root": false} {
@@ -395,7 +395,7 @@ func TestIssuers(t *testing.T) {
 	}
 }
 
-// An answer to task.get that is older than an event is asked for again.
+// An answer to task.get is asked for again if it is older than an event.
 func TestStaleGet(t *testing.T) {
 	withGateway(t, func(t *testing.T, a *upstream.Agent, g *gateway) {
 		stale := 0
@@ -425,7 +425,7 @@ func TestStaleGet(t *testing.T) {
 	})
 }
 
-// A gateway that does not answer a ping is cut, and connected to again. A token is refreshed before it ends.
+// A gateway not answering a ping is cut, and connected to again. A token is refreshed before it ends.
 func TestSilentGateway(t *testing.T) {
 	withGateway(t, func(t *testing.T, a *upstream.Agent, g *gateway) {
 		var silent atomic.Bool

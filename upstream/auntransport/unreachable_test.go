@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// TestUnreachable: why there is no connection says what an operator must check.
+// TestUnreachable: the reason for no connection names the thing for an operator to check.
 func TestUnreachable(t *testing.T) {
 	for _, tc := range []struct {
 		err  error

@@ -26,7 +26,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// recorder is a proxy before a gateway, which records the frames in both directions.
+// recorder is a proxy before a gateway, recording the frames in both directions.
 type recorder struct {
 	*gateway
 	agent *upstream.Agent // reached through the recorder
@@ -43,8 +43,8 @@ func record(t *testing.T, g *gateway) *recorder {
 	return r
 }
 
-// frameDelay is how long a frame of the client takes. Whatever the gateway sends until then comes before it, so that
-// the order of the frames is always the same.
+// frameDelay is the time of a frame of the client. Frames of the gateway until then come before it, so the order of the
+// frames is always the same.
 const frameDelay = time.Millisecond
 
 func (r *recorder) ServeHTTP(w http.ResponseWriter, q *http.Request) {
@@ -83,11 +83,11 @@ func (r *recorder) forward(mark string, to, from *websocket.Conn, delay time.Dur
 	}
 }
 
-// random are the members whose values differ in each run: nonces, times, certificates, signatures and tokens.
+// random are the members with other values in each run: nonces, times, certificates, signatures and tokens.
 var random = regexp.MustCompile(`("(?:[a-z_]*(?:nonce|signature|cert|token|_time|_at)|request_id)":)` +
 	`(?:[0-9]+|"(?:[^"\\]|\\.)*")`)
 
-// line adds a line to the record, without what differs in each run.
+// line adds a line to the record, without the values of each run.
 func (r *recorder) line(mark string, text []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,7 +139,7 @@ func (r *recorder) carryOut(t *testing.T, turn *agent.Turn, want string) agent.R
 	return ref
 }
 
-// What the client of AUN sends and receives for tasks.
+// The frames of the client of AUN for tasks.
 func TestWire(t *testing.T) {
 	withGateway(t, func(t *testing.T, _ *upstream.Agent, g *gateway) {
 		r := record(t, g)
@@ -197,7 +197,7 @@ func TestWire(t *testing.T) {
 	})
 }
 
-// What it sends and receives for a task with an agent that has messages only.
+// The frames for a task with an agent of messages only.
 func TestWireOfMessages(t *testing.T) {
 	withMessenger(t, func(t *testing.T, _ *upstream.Agent, g *messenger) {
 		r := record(t, g.gateway)

@@ -22,15 +22,15 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// Limits of what an agent may push.
+// Limits of an agent's pushes.
 const (
 	MaxPush      = 16 << 20 // bytes of one body
-	maxPushes    = 64       // bodies that wait for their turn; then the agent is asked to push again
-	maxSeen      = 1024     // bodies that are recognized; beyond it, an old one may be taken for a new one
+	maxPushes    = 64       // bodies waiting for their turn; then the agent is asked to push again
+	maxSeen      = 1024     // bodies recognized; beyond it, an old one may be taken for a new one
 	maxChallenge = 1 << 10  // bytes of a validationToken
 )
 
-// Server receives what agents push. Every turn that waits for pushes has an address and a token of its own, which are
+// Server receives the pushes of agents. Every turn waiting for pushes has an address and a token of its own. They are
 // invalid after the turn. The zero Server is ready for use; it may be used by any number of goroutines at once.
 type Server struct {
 	taken, refused atomic.Uint64 // pushes
@@ -39,9 +39,9 @@ type Server struct {
 	open map[string]*callback
 }
 
-// Counts says what a Server has received.
+// Counts are the counts of a Server's pushes.
 type Counts struct {
-	Open           int    // turns that may be pushed to now
+	Open           int    // turns open to pushes now
 	Taken, Refused uint64 // pushes since the process began
 }
 
@@ -52,8 +52,8 @@ func (s *Server) Counts() Counts {
 	return Counts{Open: len(s.open), Taken: s.taken.Load(), Refused: s.refused.Load()}
 }
 
-// At returns the Listener of one agent, whose pushes arrive below a URL that the server is reached by. pushes reports
-// whether that agent pushes and has no streams.
+// At returns the Listener of one agent. Its pushes arrive below a URL of the server. pushes reports whether the agent
+// pushes and has no streams.
 func (s *Server) At(url string, pushes func(context.Context) bool) upstream.Listener {
 	return &listener{s, strings.TrimSuffix(url, "/") + "/", pushes}
 }
@@ -78,13 +78,13 @@ func (l *listener) Listen(ctx context.Context, _ agent.Ref) *upstream.Inbox {
 	}
 }
 
-// callback is one turn that may be pushed to.
+// callback is one turn open to pushes.
 type callback struct {
 	id, token string
 	bodies    chan []byte // an empty one is only a reason to ask
 
 	mu   sync.Mutex
-	seen *simplelru.LRU[[sha256.Size]byte, struct{}] // the last bodies that were queued
+	seen *simplelru.LRU[[sha256.Size]byte, struct{}] // the last bodies queued
 }
 
 // begin makes an address for a turn. The caller must end it.
@@ -117,7 +117,7 @@ func (s *Server) find(id string) *callback {
 	return s.open[id]
 }
 
-// idOf returns the id of the turn that the last part of a path names.
+// idOf returns the id of the turn, the last part of a path.
 func idOf(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
 // Has reports whether a turn of this process waits for pushes to a path, and whether a push with some header fields
@@ -146,7 +146,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) bool {
 	case cb == nil:
 		http.Error(w, "no turn waits for this", http.StatusNotFound)
 	case r.Method == http.MethodGet:
-		// Some agents check that an address takes their requests before they use it.
+		// Some agents check an address before they use it: their request must be answered.
 		challenge := r.URL.Query().Get("validationToken")
 		if challenge == "" || len(challenge) > maxChallenge {
 			http.Error(w, "a validationToken is missing", http.StatusBadRequest)
@@ -166,11 +166,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// TokenFields are the header fields in which agents send the token of a turn, beside Authorization. They are not to be
-// changed.
+// TokenFields are the agents' header fields for the token of a turn, beside Authorization. They are not to be changed.
 var TokenFields = []string{"X-A2A-Notification-Token", "A2A-Notification-Token", "X-ACPS-AIP-Notification-Token"}
 
-// authorized reports whether a push carries the turn's token, in any of the fields that agents use for it.
+// authorized reports whether a push carries the turn's token, in any of the agents' fields for it.
 func (cb *callback) authorized(h http.Header) bool {
 	given := func(token string) bool { return subtle.ConstantTimeCompare([]byte(token), []byte(cb.token)) == 1 }
 	for _, name := range TokenFields {
@@ -205,8 +204,8 @@ func (cb *callback) receive(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// queue hands a body to the turn. It returns false where the turn has too many already. A body that comes again may
-// report an old state, so it becomes a reason to ask.
+// queue hands a body to the turn. It returns false if the turn has too many already. A repeated body may report an old
+// state, so it becomes a reason to ask.
 func (cb *callback) queue(body []byte) bool {
 	cb.mu.Lock()
 	defer cb.mu.Unlock()

@@ -35,9 +35,9 @@ type asker struct {
 	transport *http.Transport
 	header    http.Header
 	host      string
-	origin    *url.URL        // as it is configured, which alone gets the header, and the certificate of transport
+	origin    *url.URL        // as it is configured; it alone gets the header, and the certificate of transport
 	strange   *http.Transport // to all others
-	remaining int             // how many questions are left
+	remaining int             // the number of questions left
 	troubled  bool            // its server has failed at a question, or has put it off
 }
 
@@ -53,7 +53,7 @@ func newAsker(ctx context.Context, config Config, origin *url.URL) asker {
 			DialContext:            dial,
 			TLSClientConfig:        config.TLS.Clone(),
 			DisableCompression:     true,
-			DisableKeepAlives:      true, // so that no question is lost on a connection that is just being closed
+			DisableKeepAlives:      true, // so no question is lost on a connection just being closed
 			MaxResponseHeaderBytes: maxHeaderBytes,
 		},
 	}
@@ -67,7 +67,7 @@ func newAsker(ctx context.Context, config Config, origin *url.URL) asker {
 	return k
 }
 
-// answer is what came back for a question; the zero answer says that it was not asked.
+// answer is the answer to a question; the zero answer is for a question not asked.
 type answer struct {
 	status   int
 	body     []byte
@@ -77,8 +77,8 @@ type answer struct {
 	location string // of a redirect
 }
 
-// slashed returns the URL that was asked with a slash at the end of its path, or without it, where the agent redirects
-// there. It stays at the host, scheme and port that were asked: they have the credentials. nil is for any other answer.
+// slashed returns the asked URL with a slash at the end of its path, or without it, if the agent redirects there. It
+// stays at the asked host, scheme and port: they have the credentials. nil is for any other answer.
 //
 // Lenient: frameworks redirect so, and clients follow.
 func (a answer) slashed(u *url.URL) *url.URL {
@@ -98,12 +98,12 @@ func (a answer) slashed(u *url.URL) *url.URL {
 	return &at
 }
 
-// unauthorized reports whether the agent answers only callers that it knows.
+// unauthorized reports whether the agent answers only callers known to it.
 func (a answer) unauthorized() bool {
 	return a.verdict == translate.Unsure && (a.status == http.StatusUnauthorized || a.status == http.StatusForbidden)
 }
 
-// problem says what is wrong with an answer. It holds nothing that the agent wrote.
+// problem describes the fault of an answer. It holds nothing written by the agent.
 func (a answer) problem() string {
 	what := "HTTP " + strconv.Itoa(a.status)
 	switch {
@@ -120,8 +120,8 @@ func (a answer) problem() string {
 	return what
 }
 
-// ask sends one request and reads the whole answer. Whatever the agent answers is not an error; an agent that
-// cannot be reached, or does not answer, is one.
+// ask sends one request and reads the whole answer. No answer of the agent is an error; an unreachable or silent agent
+// is one.
 func (k *asker) ask(method string, u *url.URL, fields []translate.Field, body []byte) (answer, error) {
 	k.remaining--
 	ctx, cancel := context.WithTimeout(k.ctx, questionTimeout)
@@ -150,7 +150,7 @@ func (k *asker) ask(method string, u *url.URL, fields []translate.Field, body []
 	case http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 		a.location = res.Header.Get("Location")
 	case http.StatusMovedPermanently, http.StatusFound:
-		if method == http.MethodGet { // by which these are followed
+		if method == http.MethodGet { // these are followed by GET
 			a.location = res.Header.Get("Location")
 		}
 	}
@@ -168,7 +168,7 @@ func isAt(u, origin *url.URL) bool {
 	return u.Scheme == origin.Scheme && strings.EqualFold(u.Hostname(), origin.Hostname()) && port(u) == port(origin)
 }
 
-// broken says what an error of the connection means.
+// broken returns an error of the connection as an error for the caller.
 func (k *asker) broken(ctx context.Context, err error) error {
 	switch {
 	case k.ctx.Err() != nil:

@@ -21,7 +21,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 )
 
-// The gateway's credentials go with every question, and so do the fields that name the version.
+// The gateway's credentials go with every question, and so do the fields with the version.
 func TestDiscoverSendsHeader(t *testing.T) {
 	var mu sync.Mutex
 	var got []string
@@ -85,7 +85,7 @@ func TestDiscoverWaits(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 	})
-	// An endpoint that hangs is no endpoint; its card may still be right.
+	// A hanging endpoint is no endpoint; its card may still be right.
 	posts := func(w http.ResponseWriter, r *http.Request) bool { return r.Method == http.MethodPost && hang(w, r) }
 	slowly(t, &peer{cards: only(cardJSON, card03), over: posts}, func(t *testing.T, config Config) {
 		found, err := Discover(t.Context(), config)

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	cardAge      = time.Minute      // after which a card is fetched again, or looked for where there was none
+	cardAge      = time.Minute      // until a card is fetched again, or looked for if there was none
 	cardPause    = 5 * time.Second  // after a failure, before the card is fetched again
 	fetchTimeout = 10 * time.Second // of one fetch
 
-	// pushesWait is how long a turn waits for the first card, counted from the start of its fetch.
+	// pushesWait is a turn's longest wait for the first card, counted from the start of its fetch.
 	pushesWait = 500 * time.Millisecond
 )
 
@@ -41,7 +41,7 @@ type Card struct {
 // NewCard returns the card of an agent. Nothing is sent before it is asked for. The caller must close it.
 func NewCard(config Config) *Card { return &Card{config: config} }
 
-// Close ends the fetch that is under way, and waits for it. The card stays as it is.
+// Close ends the fetch under way, and waits for it. The card stays as it is.
 func (c *Card) Close() {
 	c.mu.Lock()
 	c.closed = true
@@ -52,8 +52,8 @@ func (c *Card) Close() {
 	}
 }
 
-// Get returns the card, and when it has last changed. It waits for the agent only where there is no card yet, and no
-// longer than ctx allows. An agent that does not answer keeps the card that it showed before.
+// Get returns the card, and when it has last changed. It waits for the agent only if there is no card yet, and no
+// longer than ctx allows. A silent agent keeps its last card.
 func (c *Card) Get(ctx context.Context) (*translate.Card, time.Time, error) {
 	card, changed, fetch, err := c.look()
 	if fetch == nil {
@@ -66,21 +66,21 @@ func (c *Card) Get(ctx context.Context) (*translate.Card, time.Time, error) {
 	return card, changed, err
 }
 
-// Pushes reports whether the agent notifies webhooks, and has no streams. A card server that hangs must not stall
-// turns, so it waits only for the first card, and at most for pushesWait; until there is a card, the answer is no.
+// Pushes reports whether the agent notifies webhooks, and has no streams. A hanging card server must not stall turns,
+// so it waits only for the first card, and at most for pushesWait; until there is a card, the answer is no.
 func (c *Card) Pushes(ctx context.Context) bool {
 	card, _ := c.soon(ctx)
 	return card != nil && card.Push && !card.Streaming
 }
 
-// Streams reports whether the agent has no streams, which a card need not say, and since when the card is as it is. It
-// waits as Pushes does; without a card, there may be streams, and since is the zero time.
+// Streams reports whether there are no streams by the card, and the time of its last change. A card need not speak of
+// streams. It waits as Pushes does; without a card, there may be streams, and since is the zero time.
 func (c *Card) Streams(ctx context.Context) (none bool, since time.Time) {
 	card, changed := c.soon(ctx)
 	return card != nil && !card.Streaming, changed
 }
 
-// soon returns the card, and when it has last changed; nil where there is none within pushesWait.
+// soon returns the card, and when it has last changed; nil if there is none within pushesWait.
 func (c *Card) soon(ctx context.Context) (*translate.Card, time.Time) {
 	card, changed, fetch, _ := c.look()
 	if fetch != nil {
@@ -96,8 +96,7 @@ func (c *Card) soon(ctx context.Context) (*translate.Card, time.Time) {
 	return card, changed
 }
 
-// look returns the card, and begins to fetch it where there is none or it is old. fetch is set where there is no card
-// yet.
+// look returns the card, and begins to fetch it if there is none or it is old. fetch is set if there is no card yet.
 func (c *Card) look() (_ *translate.Card, changed time.Time, fetch *flight[*translate.Card], _ error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -26,7 +26,7 @@ const pushing = `{"name":"n","url":"http://agent/","capabilities":{"streaming":f
 // cardServer shows a card.
 type cardServer struct {
 	body    atomic.Pointer[string] // nil for none
-	status  atomic.Int64           // of the answer where there is none; 0 for 404
+	status  atomic.Int64           // of the answer if there is none; 0 for 404
 	delay   atomic.Int64           // of an answer
 	fetches atomic.Int64
 }
@@ -68,7 +68,8 @@ func withCard(t *testing.T, body string, f func(t *testing.T, c *Card, s *cardSe
 	})
 }
 
-// TestCardServerHangs: what needs no card does not wait for one, and a caller waits no longer than its context allows.
+// TestCardServerHangs: a call without need of a card does not wait for one, and a caller waits no longer than its
+// context allows.
 func TestCardServerHangs(t *testing.T) {
 	withCard(t, pushing, func(t *testing.T, c *Card, s *cardServer) {
 		s.delay.Store(int64(time.Hour))
@@ -122,7 +123,7 @@ func TestCardIsFetchedOnce(t *testing.T) {
 	})
 }
 
-// TestOldCardIsServed: a card that has grown old is served while one fetch runs, and afterwards the new one.
+// TestOldCardIsServed: an old card is served while one fetch runs, and afterwards the new one.
 func TestOldCardIsServed(t *testing.T) {
 	withCard(t, pushing, func(t *testing.T, c *Card, s *cardServer) {
 		get := func() (string, time.Time) {
@@ -156,7 +157,7 @@ func TestOldCardIsServed(t *testing.T) {
 			t.Errorf("the card was fetched %d times", n)
 		}
 
-		s.body.Store(nil) // an agent that shows no card any more keeps the last one
+		s.body.Store(nil) // an agent showing no card any more keeps the last one
 		for range 20 {
 			time.Sleep(cardAge / 10)
 			if again, when := get(); again != "new" || !when.Equal(changed) {
@@ -166,7 +167,7 @@ func TestOldCardIsServed(t *testing.T) {
 	})
 }
 
-// TestNoCard: an agent without a card is not asked all the time, and one whose server fails is asked sooner again.
+// TestNoCard: an agent without a card is not asked all the time, and one with a failing server is asked sooner again.
 func TestNoCard(t *testing.T) {
 	for status, pause := range map[int]time.Duration{
 		http.StatusNotFound: cardAge, http.StatusUnauthorized: cardAge, http.StatusMethodNotAllowed: cardAge,
@@ -187,12 +188,12 @@ func TestNoCard(t *testing.T) {
 	}
 }
 
-// brokenFinder has a bug in what reads cards.
+// brokenFinder has a bug in its reader of cards.
 type brokenFinder struct{ translate.Finder }
 
 func (brokenFinder) Card([]byte) (*translate.Card, error) { panic("a card") }
 
-// TestCardPanics: a bug in what reads cards ends in the goroutines that wait for the card.
+// TestCardPanics: a bug in the reader of cards ends in the goroutines waiting for the card.
 func TestCardPanics(t *testing.T) {
 	withCard(t, pushing, func(t *testing.T, c *Card, s *cardServer) {
 		s.delay.Store(int64(time.Second))

@@ -20,14 +20,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
 
-// Config says where an agent is. URL and Finder are required.
+// Config is the place of an agent. URL and Finder are required.
 type Config struct {
 	URL    string // the agent's base, or the URL of its card, http or https
 	Finder translate.Finder
 
-	// CardURL is where the agent's card is, http or https, or ReadCard reads it; without either it is looked for below the
-	// URL, at the root of its host, and by the name of the agent there. Another host or port than that of URL gets neither
-	// Header nor TLS.
+	// CardURL is the URL of the agent's card, http or https, or ReadCard reads it; without either it is looked for below
+	// the URL, at the root of its host, and by the name of the agent there. Any other host or port than in URL gets
+	// neither Header nor TLS.
 	CardURL  string
 	ReadCard func() ([]byte, error)
 
@@ -37,18 +37,17 @@ type Config struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Found is what an agent turned out to speak.
+// Found is the result of a search: an agent's dialect and endpoint.
 type Found struct {
 	Dialect string          // the name of the dialect
 	URL     string          // the endpoint: always of the configured scheme, host and port
-	Card    *translate.Card // nil where the agent shows none
-	Why     string          // by what it was found, a sentence for the log
+	Card    *translate.Card // nil if the agent shows none
+	Why     string          // the grounds of the finding, a sentence for the log
 }
 
-// Discover finds out which dialect an agent speaks, and at which URL: by its card, and by questions that change
-// nothing, because cards are wrong often enough. Where the agent's answers say nothing, its card is believed. It
-// sends at most maxQuestions requests, one after another; ctx ends them. Errors say what the operator has to
-// change.
+// Discover finds the dialect of an agent, and its URL: by its card, and by questions changing nothing, because cards
+// are wrong often enough. If the agent's answers prove nothing, its card is believed. It sends at most maxQuestions
+// requests, one after another; ctx ends them. Errors name the change to be made by the operator.
 func Discover(ctx context.Context, config Config) (Found, error) {
 	d, err := newDiscovery(ctx, config)
 	if err != nil {
@@ -63,7 +62,7 @@ func Discover(ctx context.Context, config Config) (Found, error) {
 	return found, err
 }
 
-// FetchCard fetches the card of an agent whose dialect is known. An agent that shows none is an error.
+// FetchCard fetches the card of an agent of a known dialect. An agent showing none is an error.
 func FetchCard(ctx context.Context, config Config) (*translate.Card, error) {
 	d, err := newDiscovery(ctx, config)
 	if err != nil {
@@ -81,22 +80,22 @@ func FetchCard(ctx context.Context, config Config) (*translate.Card, error) {
 	return card, err
 }
 
-// errNoCard says that the agent has answered everywhere that there is no card.
+// errNoCard is the error of an agent denying a card in all places.
 var errNoCard = errors.New("there is no card")
 
 // discovery is one search. It is used by one goroutine only.
 type discovery struct {
 	asker
 	config  Config
-	place   string   // of the places of cards, that of the card which was found
+	place   string   // of the places of cards, the place of the found one
 	base    *url.URL // the configured one, without the place of a card
-	problem string   // what was odd first, for the error if there is one; empty for nothing
+	problem string   // the first odd thing, for the error if there is one; empty for none
 	probes  []translate.Probe
 	asked   []question        // with their answers
-	slashed map[string]string // endpoints, with the URLs to which the agent redirects them
+	slashed map[string]string // endpoints, with the URLs of the agent's redirects
 }
 
-// question is a probe that was sent to an endpoint.
+// question is a probe sent to an endpoint.
 type question struct {
 	endpoint, dialect, asks string
 	answer                  answer
@@ -122,7 +121,7 @@ func newDiscovery(ctx context.Context, config Config) (*discovery, error) {
 	}, nil
 }
 
-// keepProblem keeps what was odd, if it is the first.
+// keepProblem keeps a problem, if it is the first.
 func (d *discovery) keepProblem(what string) {
 	if d.problem == "" {
 		d.problem = what
@@ -136,7 +135,7 @@ func (d *discovery) withProblem() string {
 	return " (" + d.problem + ")"
 }
 
-// failed is the error of a search that found nothing.
+// failed is the error of a search without a result.
 func (d *discovery) failed(what string) error {
 	what += d.answers()
 	if !strings.Contains(what, d.problem) {
@@ -146,11 +145,11 @@ func (d *discovery) failed(what string) error {
 		"%s; the operator must check the agent's URL and credentials, or name its dialect", what)
 }
 
-// answers says how the questions that were asked have been answered, such as " (GetTask: not known)". It holds nothing
-// that the agent wrote, and no URL.
+// answers returns a summary of the answers to all questions, such as " (GetTask: not known)". It holds nothing written
+// by the agent, and no URL.
 func (d *discovery) answers() string {
 	var said []string
-	asked := make(map[string][]string) // by what the questions were answered with
+	asked := make(map[string][]string) // by the answers
 	for _, q := range d.asked {
 		what := "not known"
 		switch {
@@ -172,7 +171,7 @@ func (d *discovery) answers() string {
 	return strings.Join(said, "")
 }
 
-// Ask asks an agent at its configured URL a question that proves a dialect. An error says that the agent was not
+// Ask asks an agent at its configured URL the question of a dialect's probe. It returns an error if the agent was not
 // reached.
 func Ask(ctx context.Context, config Config, p *translate.Probe) (translate.Verdict, error) {
 	d, err := newDiscovery(ctx, config)

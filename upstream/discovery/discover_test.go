@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 )
 
-// TestDiscover finds agents by their cards and their answers, with as few questions as that takes.
+// TestDiscover finds agents by their cards and their answers, with as few questions as possible.
 //
 // Lenient: its card below its name, `/.well-known/<id>/agent-card.json`, for an endpoint that ends with `<id>`
 // Lenient: a redirect that adds or takes the last slash of the path, on its own host
@@ -241,8 +241,8 @@ func TestDiscover(t *testing.T) {
 	}
 }
 
-// TestDiscoverGRPC: gRPC has a port of its own at the configured host, and TLS where either side says so. Another way
-// that the card lists is preferred.
+// TestDiscoverGRPC: gRPC has a port of its own at the configured host, and TLS if either side says so. Another way in
+// the card is preferred.
 func TestDiscoverGRPC(t *testing.T) {
 	for url, want := range map[string]string{
 		"HOST":                      "http://HOST/",

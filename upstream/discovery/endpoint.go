@@ -29,8 +29,8 @@ func (d *discovery) found(o offer, why string) Found {
 	return Found{Dialect: o.Dialect, URL: cmp.Or(d.slashed[o.url], o.url), Why: why}
 }
 
-// behindPrefixes returns where the endpoints of offers may be that are not where the card says, since a proxy has added
-// to the paths that the agent knows, or cut off from them: below the base, with all of their path or the last segment.
+// behindPrefixes returns the possible places of endpoints not at the card's URLs, since a proxy has added to the
+// agent's own paths, or cut off from them: below the base, with all of their path or the last segment.
 //
 // Lenient: agents do not know what their proxies do.
 func (d *discovery) behindPrefixes(offers []offer) (all []offer) {
@@ -59,8 +59,8 @@ func (d *discovery) prefixed(o offer) (all []string) {
 	return all
 }
 
-// placeOf returns the endpoint of an offer: where the card says, unless nothing takes requests there, and something
-// does behind a prefix.
+// placeOf returns the endpoint of an offer: the card's, unless nothing takes requests there, and something does behind
+// a prefix.
 func (d *discovery) placeOf(o offer) string {
 	if !d.takes(o.url) {
 		for _, at := range d.prefixed(o) {
@@ -72,7 +72,7 @@ func (d *discovery) placeOf(o offer) string {
 	return o.url
 }
 
-// takes reports whether an endpoint has answered a question as none does where nothing is.
+// takes reports whether an endpoint has answered a question like a real one, not like an empty place.
 func (d *discovery) takes(endpoint string) bool {
 	return slices.ContainsFunc(d.asked, func(q question) bool {
 		a := &q.answer
@@ -81,10 +81,10 @@ func (d *discovery) takes(endpoint string) bool {
 	})
 }
 
-// endpoint returns the URL to use for that of an offer, empty for none. Agents in containers and behind proxies name
-// hosts that mean nothing outside, or the wrong scheme, and the gateway's credentials are for the configured host
-// alone: so only the path and the query are the card's, and the port of another server. moved reports that the rest was
-// not the configured one.
+// endpoint returns the URL to use in place of an offer's, empty for none. Agents in containers and behind proxies name
+// hosts without a meaning outside, or the wrong scheme, and the gateway's credentials are for the configured host
+// alone: so only the path and the query are the card's, and the port of another server. moved reports whether the rest
+// was not the configured one.
 func (d *discovery) endpoint(o translate.Offer) (endpoint string, moved bool) {
 	if o.OwnPort {
 		return d.ownPort(o.URL)
@@ -100,7 +100,7 @@ func (d *discovery) endpoint(o translate.Offer) (endpoint string, moved bool) {
 }
 
 // ownPort is endpoint for a server with a port of its own. TLS is never dropped: the agent has it if the configured URL
-// or the card says so, or if the port is that of https.
+// or the card says so, or if the port is the one of https.
 func (d *discovery) ownPort(card string) (endpoint string, moved bool) {
 	if !strings.Contains(card, "://") {
 		card = d.base.Scheme + "://" + card
@@ -122,7 +122,7 @@ func (d *discovery) ownPort(card string) (endpoint string, moved bool) {
 	return own.String(), moved
 }
 
-// rooted sets the path of a URL that has none.
+// rooted sets the path of a URL without one.
 func rooted(u *url.URL) {
 	if u.Path == "" {
 		u.Path = "/"

@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// find finds the dialect: first it checks what the card offers; then it asks every question at every endpoint; then it
+// find finds the dialect: first it checks the card's offers; then it asks every question at every endpoint; then it
 // believes the card.
 func (d *discovery) find(card *translate.Card) (Found, error) {
 	offers := d.offers(card)
@@ -30,7 +30,7 @@ func (d *discovery) find(card *translate.Card) (Found, error) {
 	return Found{}, d.notFound(card)
 }
 
-// offers returns what a card offers at endpoints that can be used.
+// offers returns a card's offers at usable endpoints.
 func (d *discovery) offers(card *translate.Card) (offers []offer) {
 	if card == nil {
 		return nil
@@ -48,7 +48,7 @@ func (d *discovery) offers(card *translate.Card) (offers []offer) {
 	return offers
 }
 
-// checkOffers asks each endpoint that the card offers whether it speaks the dialect that the card says.
+// checkOffers asks each endpoint in the card whether it speaks the dialect in the card.
 func (d *discovery) checkOffers(offers []offer) (found Found, ok bool, _ error) {
 	for i, o := range offers {
 		p := d.probe(o.Dialect)
@@ -58,7 +58,7 @@ func (d *discovery) checkOffers(offers []offer) (found Found, ok bool, _ error) 
 		case p == nil && i == 0:
 			return d.found(o, o.Why), true, nil // there is no question for it
 		case p == nil:
-			continue // a card that was wrong before is believed last
+			continue // a card once wrong is believed last
 		}
 		switch a, err := d.try(o.url, p); {
 		case err != nil:
@@ -73,8 +73,8 @@ func (d *discovery) checkOffers(offers []offer) (found Found, ok bool, _ error) 
 	return Found{}, false, nil
 }
 
-// askEverywhere asks every question at every endpoint that the card offers, at the configured URL, and where a proxy
-// may have put an endpoint that is not where the card says.
+// askEverywhere asks every question at every endpoint in the card, at the configured URL, and at the likely places of
+// an endpoint moved by a proxy.
 func (d *discovery) askEverywhere(card *translate.Card, offers []offer) (found Found, ok bool, _ error) {
 	endpoints := make([]offer, 0, len(offers)+1)
 	for _, o := range append(offers, offer{url: d.base.String()}) {
@@ -106,8 +106,8 @@ func (d *discovery) askAt(endpoints []offer, card *translate.Card, offers []offe
 	return Found{}, false, nil
 }
 
-// believe takes what the card offers without a proof, because agents without webhooks may know none of the questions.
-// An offer that the agent has denied is taken last, before one whose dialect is a guess.
+// believe takes the card's offers without a proof, because agents without webhooks may know none of the questions. An
+// offer denied by the agent is taken last, before one with a guessed dialect.
 func (d *discovery) believe(offers []offer) (found Found, ok bool) {
 	for _, denied := range []bool{false, true} {
 		for _, o := range offers {
@@ -129,7 +129,7 @@ func (d *discovery) believe(offers []offer) (found Found, ok bool) {
 	return Found{}, false
 }
 
-// isServed reports whether an endpoint has answered a question as one that takes requests.
+// isServed reports whether an endpoint has answered a question like one taking requests.
 func (d *discovery) isServed(endpoint string) bool {
 	return slices.ContainsFunc(d.asked, func(q question) bool {
 		if q.endpoint != endpoint || q.answer.status == 0 {
@@ -144,7 +144,7 @@ func (d *discovery) isServed(endpoint string) bool {
 	})
 }
 
-// notFound is the error of a search that has found no dialect.
+// notFound is the error of a search without a dialect found.
 func (d *discovery) notFound(card *translate.Card) error {
 	if card == nil {
 		return d.failed("the agent shows no card, and answers no question as a known version would")
@@ -155,7 +155,7 @@ func (d *discovery) notFound(card *translate.Card) error {
 	return d.failed("the agent's card names no version, and the agent answers no question as a known version would")
 }
 
-// mismatch says what was wrong with the card where a question has found the dialect.
+// mismatch names the card's error if a question has found the dialect.
 func (d *discovery) mismatch(card *translate.Card, offers []offer, dialect string) string {
 	switch {
 	case card == nil:
@@ -179,15 +179,15 @@ func (d *discovery) probe(dialect string) *translate.Probe {
 	return nil
 }
 
-// denied reports whether the agent has answered that it does not speak what its card offers.
+// denied reports whether the agent has answered that it does not speak an offer of its card.
 func (d *discovery) denied(o offer) bool {
 	return slices.ContainsFunc(d.asked, func(q question) bool {
 		return q.endpoint == o.url && q.dialect == o.Dialect && q.answer.verdict == translate.No
 	})
 }
 
-// try asks an endpoint a question, once. An endpoint that answered by no JSON object is not asked again: it is none of
-// an agent. After maxQuestions, no endpoint is asked.
+// try asks an endpoint a question, once. An endpoint answering by no JSON object is not asked again: it is not an
+// agent's. After maxQuestions, no endpoint is asked.
 func (d *discovery) try(endpoint string, p *translate.Probe) (answer, error) {
 	for _, q := range d.asked {
 		if q.endpoint == endpoint && (q.dialect == p.Dialect || q.answer.verdict == translate.Unsure && !q.answer.object) {

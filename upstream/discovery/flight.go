@@ -10,10 +10,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// flight is one call whose result any number of goroutines may wait for. It ends with none of them: its owner, a Card
+// flight is one call with any number of goroutines waiting for its result. It ends with none of them: its owner, a Card
 // or a Resolver, lets callers join it, and stops it.
 type flight[T any] struct {
-	waiting int // callers that wait; guarded by the owner's mutex
+	waiting int // waiting callers; guarded by the owner's mutex
 
 	cancel context.CancelFunc
 	done   chan struct{} // closed once result and err are set
@@ -21,8 +21,8 @@ type flight[T any] struct {
 	err    error
 }
 
-// startFlight calls f in a goroutine of its own, and then ended, before the result is handed to the callers that wait.
-// A panic of f is raised again in each of these callers.
+// startFlight calls f in a goroutine of its own, and then ended, before the result is handed to the waiting callers. A
+// panic of f is raised again in each of these callers.
 func startFlight[T any](f func(context.Context) (T, error), ended func(*flight[T])) *flight[T] {
 	ctx, cancel := context.WithCancel(context.Background())
 	fl := &flight[T]{cancel: cancel, done: make(chan struct{})}
@@ -60,7 +60,7 @@ func (fl *flight[T]) stop() {
 	<-fl.done
 }
 
-// callPanic is a panic of a call, for the goroutines that wait for it.
+// callPanic is a panic of a call, for the waiting goroutines.
 type callPanic struct {
 	value any
 	stack []byte

@@ -19,9 +19,8 @@ import (
 // wellKnown is the folder of cards.
 const wellKnown = "/.well-known/"
 
-// card looks for the agent's card where it is configured, else below its base, then at the root of its host, where the
-// specification has it. It returns nil where there is none that can be read. Only an agent that cannot be reached is an
-// error.
+// card looks for the agent's card at its configured place, else below its base, then at the root of its host, its place
+// in the specification. It returns nil if there is no readable one. Only an unreachable agent is an error.
 func (d *discovery) card() (*translate.Card, error) {
 	paths, fields := d.config.Finder.Places()
 	switch {
@@ -50,7 +49,7 @@ func (d *discovery) card() (*translate.Card, error) {
 	return nil, nil
 }
 
-// places returns where the card may be.
+// places returns the possible places of the card.
 func (d *discovery) places(paths []string) (all []*url.URL) {
 	isPlace := func(place string) bool { return strings.HasSuffix(d.origin.Path, place) }
 	if d.origin.RawQuery != "" || path.Ext(d.origin.Path) == ".json" && !slices.ContainsFunc(paths, isPlace) {
@@ -73,7 +72,7 @@ func (d *discovery) places(paths []string) (all []*url.URL) {
 	return all
 }
 
-// cardAt returns the card at a URL; nil where there is none that can be read.
+// cardAt returns the card at a URL; nil if there is no readable one.
 func (d *discovery) cardAt(u *url.URL, fields []translate.Field) (*translate.Card, error) {
 	a, err := d.ask(http.MethodGet, u, fields, nil)
 	if to := a.slashed(u); err == nil && to != nil && d.remaining > 0 {
@@ -94,7 +93,7 @@ func (d *discovery) cardAt(u *url.URL, fields []translate.Field) (*translate.Car
 	return d.parse(a.body, u.Path), nil
 }
 
-// parse returns the card that was found at a path; nil for what is none.
+// parse returns the card found at a path; nil for anything else.
 func (d *discovery) parse(body []byte, at string) *translate.Card {
 	card, err := d.config.Finder.Card(body)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// TestConfiguredCard: a search takes the card from where the configuration has it, and sends another host none of the
-// credentials for the agent.
+// TestConfiguredCard: a search takes the card from its configured place, and sends another host none of the credentials
+// for the agent.
 func TestConfiguredCard(t *testing.T) {
 	var told http.Header
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -19,11 +19,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/upstreamtest"
 )
 
-// peer is an agent that is asked what it speaks. What is not in it is answered by status 404 and no JSON.
+// peer is an agent asked for its dialect. Anything not in it is answered by status 404 and no JSON.
 type peer struct {
-	cards map[string]string            // by path; HOST stands for the agent's own address
-	rpc   map[string]map[string]string // by path, then method: the member that answers, "*" for all other methods
-	plain bool                         // methods that are not in rpc are answered by status 400, and not by JSON-RPC
+	cards map[string]string            // by path; HOST is for the agent's own address
+	rpc   map[string]map[string]string // by path, then method: the member in answer, "*" for all other methods
+	plain bool                         // methods not in rpc are answered by status 400, and not by JSON-RPC
 	over  func(w http.ResponseWriter, r *http.Request) bool
 
 	mu  sync.Mutex
@@ -74,7 +74,7 @@ const (
 	agentJSON = "/.well-known/agent.json"
 )
 
-// Agents by what they speak.
+// Agents by their dialects.
 var (
 	speaks10 = map[string]string{"GetTask": knownTask, "*": unknown}
 	speaks03 = map[string]string{"tasks/get": knownTask, "tasks/pushNotificationConfig/get": broken, "*": unknown}
@@ -110,7 +110,7 @@ func at1(path string, answers map[string]string) map[string]map[string]string {
 	return map[string]map[string]string{path: answers}
 }
 
-// detailOf returns what an error says to a Leader.
+// detailOf returns an error's words to a Leader.
 func detailOf(err error) string {
 	if e, ok := errors.AsType[*task.Error](err); ok {
 		return e.Detail
@@ -118,7 +118,7 @@ func detailOf(err error) string {
 	return ""
 }
 
-// redirecting redirects what is posted to a path.
+// redirecting redirects posts to a path.
 func redirecting(path, to string) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodPost || r.URL.Path != path {
@@ -139,7 +139,7 @@ func answers(status int, body string) *peer {
 	}}
 }
 
-// slowly runs f in a bubble, with an agent that is served from memory.
+// slowly runs f in a bubble, with an agent served from memory.
 func slowly(t *testing.T, handler http.Handler, f func(t *testing.T, config Config)) {
 	t.Helper()
 	bubble.Test(t, func(t *testing.T) {

@@ -14,15 +14,15 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// searchPause is how long an agent that was not found is not searched again.
+// searchPause is the time after a failed search before the agent is searched again.
 const searchPause = 2 * time.Second
 
-// ResolverConfig says how an agent is found and then spoken to. All but Finder and Logger are required.
+// ResolverConfig is the configuration of a Resolver. All but Finder and Logger are required.
 type ResolverConfig struct {
 	Discover Config
-	// Finder finds an agent that has no URL, in place of Discover; nil for one that has.
+	// Finder finds an agent without a URL, in place of Discover; nil for one with a URL.
 	Finder   Finder
-	Dialects map[string]Dialect // that may be found, by name
+	Dialects map[string]Dialect // the possible ones, by name
 	// Open returns the transport to the agent at a URL in a dialect. It sends nothing.
 	Open func(url string, codec translate.Client) (upstream.Transport, error)
 
@@ -31,34 +31,34 @@ type ResolverConfig struct {
 
 // Finder finds an agent that may move.
 type Finder interface {
-	// Find returns what the agent speaks, and where it is now.
+	// Find returns the agent's dialect, and its present URL.
 	Find(ctx context.Context) (Found, error)
-	// Fresh reports whether what Find has last returned still counts. It does not wait.
+	// Fresh reports whether the last result of Find still counts. It does not wait.
 	Fresh() bool
 }
 
-// Dialect is one that an agent may turn out to speak.
+// Dialect is a possible dialect of an agent.
 type Dialect struct {
 	Codec func() translate.Client
-	Older string // the dialect to try where an agent does not know the methods of this one; empty for none
+	Older string // the dialect to try if an agent does not know the methods of this one; empty for none
 }
 
-// Resolver finds out an agent's dialect when it is first needed. Where the finding was wrong, it offers another dialect
-// once: an agent that does not know a method has done nothing. It implements upstream.Resolver.
+// Resolver finds out an agent's dialect when it is first needed. If the finding was wrong, it offers another dialect
+// once: an agent not knowing a method has done nothing. It implements upstream.Resolver.
 type Resolver struct {
 	config ResolverConfig
 	log    *slog.Logger
 
 	mu       sync.Mutex
 	known    *known // nil until the agent is found
-	fellBack bool   // known is another dialect than was found
+	fellBack bool   // known is of another dialect than the found one
 	search   *flight[*known]
 	failed   time.Time // when the last search failed
 	why      error
-	logged   string // why, as it was logged last
+	logged   string // the text of why as logged last
 }
 
-// known is an agent that was found.
+// known is a found agent.
 type known struct {
 	Found
 	endpoint *upstream.Endpoint
@@ -66,13 +66,13 @@ type known struct {
 
 var _ upstream.Resolver = (*Resolver)(nil)
 
-// NewResolver returns the resolver of an agent that is yet to be found. Nothing is sent before it is used.
+// NewResolver returns the resolver of an agent yet to be found. Nothing is sent before it is used.
 func NewResolver(config ResolverConfig) (*Resolver, error) {
 	url := config.Discover.URL
 	if config.Finder != nil {
 		url = "https://localhost/"
 	}
-	for _, dialect := range config.Dialects { // any, to find what is wrong with the configuration
+	for _, dialect := range config.Dialects { // any, to find errors of the configuration
 		transport, err := config.Open(url, dialect.Codec())
 		if err != nil {
 			return nil, err
@@ -95,8 +95,8 @@ func (r *Resolver) Close() {
 	}
 }
 
-// Endpoint implements upstream.Resolver. Callers at the same time share one search, which is stopped when the last of
-// them leaves.
+// Endpoint implements upstream.Resolver. Callers at the same time share one search. It is stopped when the last of them
+// leaves.
 func (r *Resolver) Endpoint(ctx context.Context) (*upstream.Endpoint, error) {
 	r.mu.Lock()
 	switch {
@@ -130,12 +130,12 @@ func (r *Resolver) Known() *upstream.Endpoint {
 	return r.known.endpoint
 }
 
-// isFound reports whether it is known where the agent is now. r.mu is held.
+// isFound reports whether the agent's present place is known. r.mu is held.
 func (r *Resolver) isFound() bool {
 	return r.known != nil && (r.config.Finder == nil || r.config.Finder.Fresh())
 }
 
-// leave is called by a caller that no longer waits for a search. It stops the search if that caller was the last one.
+// leave is called by a caller no longer waiting for a search. It stops the search after its last caller.
 func (r *Resolver) leave(search *flight[*known]) {
 	r.mu.Lock()
 	search.waiting--
@@ -149,7 +149,7 @@ func (r *Resolver) leave(search *flight[*known]) {
 	}
 }
 
-// find asks the agent what it speaks.
+// find asks the agent for its dialect.
 func (r *Resolver) find(ctx context.Context) (*known, error) {
 	if r.config.Finder == nil {
 		found, err := Discover(ctx, r.config.Discover)
@@ -185,7 +185,7 @@ func (r *Resolver) searchEnded(search *flight[*known]) {
 	if err := search.err; err != nil {
 		level := slog.LevelWarn
 		if why := err.Error(); why == r.logged {
-			level = slog.LevelDebug // each turn that waits for the agent has it searched for again
+			level = slog.LevelDebug // each turn waiting for the agent has it searched for again
 		} else {
 			r.logged = why
 		}
@@ -205,7 +205,7 @@ func (r *Resolver) searchEnded(search *flight[*known]) {
 	r.log.Info("the agent was found", "dialect", r.known.Dialect, "endpoint", r.known.URL, "why", r.known.Why)
 }
 
-// unavailable is the error that a Leader reads of an agent that was not found: nothing has reached it.
+// unavailable is a Leader's error for an agent not found: nothing has reached it.
 func unavailable(err error) error {
 	if e, ok := errors.AsType[*task.Error](err); ok {
 		return task.Errorf(task.AgentUnavailable, "%s", e.Detail).WithCause(err)

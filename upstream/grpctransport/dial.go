@@ -21,7 +21,7 @@ type dialer struct {
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 	tls  *tls.Config // nil for the system's roots
 
-	other atomic.Bool // the server that has answered last without TLS does not speak HTTP/2
+	other atomic.Bool // the last server to answer without TLS does not speak HTTP/2
 }
 
 type dialError struct{ error }
@@ -45,10 +45,10 @@ func (d *dialer) plain(ctx context.Context, network, address string) (net.Conn, 
 }
 
 // plainConn is a connection without TLS. Nothing has agreed on HTTP/2 there, so its first bytes tell: a server of
-// HTTP/2 begins with a frame of SETTINGS (RFC 9113, section 3.4), whose fourth byte is its type.
+// HTTP/2 begins with a frame of SETTINGS (RFC 9113, section 3.4). The fourth byte is its type.
 type plainConn struct {
 	net.Conn
-	other *atomic.Bool // of the transport: the server that has answered last does not speak HTTP/2
+	other *atomic.Bool // of the transport: the last server to answer does not speak HTTP/2
 
 	mu   sync.Mutex // held while it is read
 	read int        // bytes, of the first four
@@ -73,7 +73,7 @@ func (c *plainConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write implements net.Conn. A server that has closed the connection may have answered before, which is read then.
+// Write implements net.Conn. A server may have answered before it closed the connection. The answer is read then.
 func (c *plainConn) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
 	if err != nil && !c.other.Load() {

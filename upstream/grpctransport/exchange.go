@@ -23,7 +23,7 @@ const (
 	maxAhead      = 64
 	maxAheadBytes = 64 << 10
 
-	// linger is how long the end of a call is awaited after its last message. Then it is cut.
+	// linger is the longest wait for the end of a call after its last message. Then it is cut.
 	linger = 20 * time.Millisecond
 )
 
@@ -37,21 +37,21 @@ type exchange struct {
 	idleTimeout time.Duration
 	span        tracing.ClientSpan
 	traced      http.Header // the trace, as header fields
-	// introduction tells the agent for whom it is asked, and fields are those of the request alone.
+	// introduction names to the agent the caller it is asked for, and fields are those of the request alone.
 	introduction, fields []translate.Field
 
 	// Of the goroutine. They are read when begun is closed, and failure when messages is.
 	begun      chan struct{} // closed when the answer begins, or the call has failed before
 	messages   chan []byte   // closed at the end of the answer
 	failure    error         // of connect; nil for a clean end
-	status     int           // of HTTP, and what follows; zero for no answer
+	status     int           // of HTTP, as the fields below; zero for no answer
 	media      string
 	retryAfter string
 	ahead      atomic.Int64  // bytes in messages
 	space      chan struct{} // a message was taken
 	done       chan struct{} // closed when the goroutine has ended
 
-	received bool // of an answer that is no stream: its only message; of a stream: any message
+	received bool // of an answer without a stream: its only message; of a stream: any message
 	taken    bool // the only message was returned
 }
 
@@ -118,7 +118,7 @@ func (x *exchange) put(ctx context.Context, message []byte) bool {
 	}
 }
 
-// Begin implements upstream.Exchange. A call that was answered by a status has begun: Next returns its error.
+// Begin implements upstream.Exchange. A call answered by a status has begun: Next returns its error.
 func (x *exchange) Begin() error {
 	if _, _, err := receive(x, x.begun); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (x *exchange) Begin() error {
 	return nil
 }
 
-// receive waits for what a channel brings. The interrupt ends only one call.
+// receive waits for the next value of a channel. The interrupt ends only one call.
 func receive[T any](x *exchange, from <-chan T) (v T, ok bool, err error) {
 	v, ok, err = upstream.Receive(x.ctx, from, x.interrupt, x.idleTimeout)
 	if err == upstream.ErrInterrupted {
@@ -173,7 +173,7 @@ func (x *exchange) Ready() bool { return len(x.messages) > 0 }
 // SetIdleTimeout implements upstream.Exchange.
 func (x *exchange) SetIdleTimeout(d time.Duration) { x.idleTimeout = d }
 
-// Explain implements upstream.Exchange: a message says all that there is to say.
+// Explain implements upstream.Exchange: a message says it all.
 func (x *exchange) Explain(err error) error { return err }
 
 // Close implements upstream.Exchange.

@@ -19,8 +19,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
 
-// failed says what the end of a call means. cause is nil for a clean end: then a message is missing, or a stream ends
-// before its turn.
+// failed returns the error for the end of a call. cause is nil for a clean end: then a message is missing, or a stream
+// ends before its turn.
 func (x *exchange) failed(cause error, when string) error {
 	var dial dialError
 	var failure *connect.Error
@@ -56,7 +56,7 @@ func (x *exchange) failed(cause error, when string) error {
 		"the connection to the agent broke %s", when)
 }
 
-// reported is the error that the agent, or a proxy in front of it, reports by a status.
+// reported is the error reported by a status of the agent, or of a proxy in front of it.
 func (x *exchange) reported(failure *connect.Error) error {
 	st := &status.Status{Code: int32(failure.Code()), Message: failure.Message()}
 	var wait time.Duration
@@ -93,7 +93,7 @@ func (x *exchange) reported(failure *connect.Error) error {
 	return err
 }
 
-// isPassing reports whether a code says that the call has ended, and nothing of its task.
+// isPassing reports whether a code is about the end of the call only, and not about its task.
 func isPassing(code connect.Code) bool {
 	return code == connect.CodeUnavailable || code == connect.CodeCanceled ||
 		code == connect.CodeDeadlineExceeded || code == connect.CodeAborted

@@ -17,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestIntroduction: who calls is metadata of every call, also of the one that cancels.
+// TestIntroduction: the caller's name is metadata of every call, also of a cancel.
 func TestIntroduction(t *testing.T) {
 	var said []metadata.MD
 	a := &fakeAgent{stream: func(

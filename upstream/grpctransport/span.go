@@ -12,7 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/tracing"
 )
 
-// startSpan starts the span of a call, and returns the header fields with the trace of ctx; nil where there is none.
+// startSpan starts the span of a call, and returns the header fields with the trace of ctx; nil if there is none.
 func (r *route) startSpan(ctx context.Context) (http.Header, tracing.ClientSpan) {
 	var s tracing.ClientSpan
 	if tracing.Enabled(ctx, nil) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package grpctransport carries requests to an agent over gRPC: each is a call of a method, which is answered by one
-// message or by a stream of messages. All calls share a few connections of HTTP/2.
+// Package grpctransport carries requests to an agent over gRPC: each is a call of a method, answered by one message or
+// by a stream of messages. All calls share a few connections of HTTP/2.
 package grpctransport
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
 
-// Config says how an agent is reached. URL and Codec are required; zero means the default of everything else.
+// Config is the configuration of a Transport. URL and Codec are required; zero means the default of everything else.
 type Config struct {
 	URL   string           // http for HTTP/2 without TLS, or https; the paths of the methods are below its path
 	Codec translate.Client // the agent's dialect, a translate.StatusReader
@@ -35,7 +35,8 @@ type Config struct {
 	Header http.Header
 	TLS    *tls.Config // for https; default: the system's roots
 
-	// Introducer tells the agent for whom it is asked, in metadata; nil for not at all. Header has none of its fields.
+	// Introducer names to the agent the caller it is asked for, in metadata; nil for not at all. Header has none of its
+	// fields.
 	Introducer upstream.Introducer
 
 	MaxMessage int // largest size of a message of the agent, in bytes; default 16 MiB
@@ -44,20 +45,20 @@ type Config struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// The defaults, and what is not for an operator to choose.
+// The defaults, and values not for an operator to choose.
 const (
 	defaultMaxMessage = 16 << 20
 
 	dialTimeout     = 10 * time.Second // TLS included
 	idleConnTimeout = 2 * time.Minute
 
-	// A connection that is silent for pingAfter is asked whether it is still there, and has pingTimeout to answer.
-	// Servers of gRPC close a connection on which they are asked more often than every 5 minutes.
+	// A connection silent for pingAfter is asked whether it is still there, and has pingTimeout to answer. Servers of gRPC
+	// close a connection if they are asked on it more often than every 5 minutes.
 	pingAfter    = 5*time.Minute + 10*time.Second
 	pingTimeout  = 15 * time.Second
 	writeTimeout = 30 * time.Second
 
-	// streamWindow is how much a stream may send before it is read, in bytes.
+	// streamWindow is the most a stream may send before it is read, in bytes.
 	streamWindow = 256 << 10
 )
 
@@ -68,7 +69,7 @@ type Transport struct {
 	url    *url.URL
 	header http.Header // of every call
 	hides  *upstream.Secrets
-	host   string // in place of the URL's; empty for that
+	host   string // in place of the URL's; empty for the URL's
 	dialer dialer
 	http   *http.Transport
 	routes map[translate.Operation][]upstream.Route
@@ -80,8 +81,8 @@ var _ upstream.Transport = (*Transport)(nil)
 var operations = []translate.Operation{translate.Send, translate.SendStream, translate.Get, translate.Cancel,
 	translate.Resubscribe, translate.Describe}
 
-// New returns a transport to the agent at config.URL. Nothing is sent before it is used. What an operator must change
-// in the configuration is an *upstream.Error.
+// New returns a transport to the agent at config.URL. Nothing is sent before it is used. An error to be corrected by an
+// operator in the configuration is an *upstream.Error.
 func New(config Config) (*Transport, error) {
 	u, err := httptransport.ParseURL(config.URL)
 	if err != nil {

@@ -42,7 +42,7 @@ type fakeAgent struct {
 	send   func(context.Context, *a2apb.SendMessageRequest) (*a2apb.SendMessageResponse, error)
 
 	mu    sync.Mutex
-	task  *a2apb.Task // what GetTask returns; nil for NOT_FOUND
+	task  *a2apb.Task // the result of GetTask; nil for NOT_FOUND
 	calls []string
 }
 
@@ -52,7 +52,7 @@ func (a *fakeAgent) called(method string) {
 	a.calls = append(a.calls, method)
 }
 
-// all returns the calls so far. One that was given up may still arrive.
+// all returns the calls so far. A call given up may still arrive.
 func (a *fakeAgent) all() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -141,7 +141,7 @@ func turn(text string) *agent.Turn {
 		DataItems: []task.DataItem{{Kind: task.TextItem, Text: text}}}, Ref: agent.Ref{Task: "t"}}
 }
 
-// outcome is what the reports of a turn say.
+// outcome is the outcome of a turn by its reports.
 type outcome struct {
 	text  string
 	state task.State
@@ -184,7 +184,7 @@ func piece(text string, more bool) *a2apb.StreamResponse {
 	}}
 }
 
-// TestStream: a turn is a call that is answered by a stream. It carries the configured metadata and the version.
+// TestStream: a turn is a call answered by a stream. It carries the configured metadata and the version.
 func TestStream(t *testing.T) {
 	for name, secure := range map[string]bool{"plain": false, "TLS": true} {
 		t.Run(name, func(t *testing.T) {
@@ -224,7 +224,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestWithoutStreams: an agent that has no streams is asked again without, and polled.
+// TestWithoutStreams: an agent without streams is asked again without, and polled.
 func TestWithoutStreams(t *testing.T) {
 	a := &fakeAgent{send: func(context.Context, *a2apb.SendMessageRequest) (*a2apb.SendMessageResponse, error) {
 		return &a2apb.SendMessageResponse{Payload: &a2apb.SendMessageResponse_Task{Task: &a2apb.Task{
@@ -267,7 +267,7 @@ func TestWithoutStreams(t *testing.T) {
 	}
 }
 
-// TestCut: a stream that is cut is resumed by polling, and a turn of which nothing was sent is sent again.
+// TestCut: a cut stream is resumed by polling, and a turn is sent again if nothing of it was sent.
 func TestCut(t *testing.T) {
 	for name, end := range map[string]error{
 		"unavailable": status.Error(codes.Unavailable, "restarting"), "clean": nil,
@@ -292,7 +292,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestFailures: what a failure means, and whether the turn may be sent again.
+// TestFailures: the meaning of a failure, and whether the turn may be sent again.
 func TestFailures(t *testing.T) {
 	answering := func(err error) *fakeAgent {
 		return &fakeAgent{stream: func(
@@ -330,7 +330,7 @@ func TestFailures(t *testing.T) {
 		tls    *tls.Config
 		kind   task.Kind
 		reason upstream.Reason
-		sends  int // how often the turn is sent
+		sends  int // the number of times the turn is sent
 	}{
 		"refused":       {url: closed, kind: task.AgentUnavailable, reason: upstream.Unreachable},
 		"not trusted":   {url: page.URL, kind: task.AgentUnavailable, reason: upstream.CertificateUntrusted},
@@ -382,7 +382,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestBomb: of an agent's compressed message, no more is inflated than shows that it is too large.
+// TestBomb: an agent's compressed message is inflated only until it is too large.
 func TestBomb(t *testing.T) {
 	agent := &fakeAgent{stream: func(
 		_ *a2apb.SendMessageRequest, s grpc.ServerStreamingServer[a2apb.StreamResponse],
@@ -420,7 +420,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestLeave: a caller that leaves ends the call.
+// TestLeave: a leaving caller ends the call.
 func TestLeave(t *testing.T) {
 	ended := make(chan struct{})
 	a := &fakeAgent{stream: func(_ *a2apb.SendMessageRequest, s grpc.ServerStreamingServer[a2apb.StreamResponse]) error {
@@ -438,7 +438,7 @@ func TestLeave(t *testing.T) {
 	<-ended
 }
 
-// TestIdle: an agent that is silent for too long has failed.
+// TestIdle: an agent silent for too long has failed.
 func TestIdle(t *testing.T) {
 	a := &fakeAgent{stream: func(_ *a2apb.SendMessageRequest, s grpc.ServerStreamingServer[a2apb.StreamResponse]) error {
 		<-s.Context().Done()
@@ -463,7 +463,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestConfig: what an operator must change has a reason.
+// TestConfig: an error for an operator has a reason.
 func TestConfig(t *testing.T) {
 	for name, tt := range map[string]struct {
 		config Config

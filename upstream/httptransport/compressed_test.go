@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// TestCompressed: what an agent compresses by gzip without being asked is read as if it had not.
+// TestCompressed: an answer compressed by gzip, unasked, is read as if it were not.
 //
 // Lenient: an answer or a stream that is compressed by gzip
 func TestCompressed(t *testing.T) {

@@ -25,7 +25,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
 
-// TestMisbehavingAgent: what an agent may do to an exchange, and what it means. The wire itself is tested in
+// TestMisbehavingAgent: the errors for the misdeeds of agents in an exchange. The wire itself is tested in
 // internal/http1.
 func TestMisbehavingAgent(t *testing.T) {
 	const before = "invalid-agent-response, disconnected: the connection to the agent broke before it answered"
@@ -83,8 +83,8 @@ func TestMisbehavingAgent(t *testing.T) {
 	}
 }
 
-// TestAnswerWithoutEnd has an agent answer a request for a stream by one message that never ends. That it always sends
-// something gives it no more time.
+// TestAnswerWithoutEnd has an agent answer a request for a stream by one message that never ends. Sending something all
+// the time gives it no more time.
 func TestAnswerWithoutEnd(t *testing.T) {
 	for _, scheme := range schemes {
 		a := newRawAgent(t, scheme, func(conn net.Conn, in *bufio.Reader, _ int) {
@@ -109,8 +109,7 @@ func TestAnswerWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestReuse holds that a connection carries one exchange after another, and that as many are opened as are needed at
-// once.
+// TestReuse: a connection carries one exchange after another, and as many are opened as are needed at once.
 func TestReuse(t *testing.T) {
 	for _, scheme := range schemes {
 		a := newRawAgent(t, scheme, func(conn net.Conn, in *bufio.Reader, _ int) {
@@ -147,8 +146,8 @@ func TestReuse(t *testing.T) {
 	}
 }
 
-// TestAfterServerFailed holds that a connection is not used again after the server has failed: it may be about to close
-// it, and says so only for some failures.
+// TestAfterServerFailed: a connection is not used again after the server has failed: it may be about to close it, and
+// says so only for some failures.
 func TestAfterServerFailed(t *testing.T) {
 	for _, scheme := range schemes {
 		for status, reused := range map[int]bool{200: true, 404: true, 429: true, 500: false, 501: false, 503: false} {
@@ -173,7 +172,7 @@ func TestAfterServerFailed(t *testing.T) {
 	}
 }
 
-// TestClosedWhileIdle holds that nothing is sent on a connection that the agent has closed, or has sent something on:
+// TestClosedWhileIdle: nothing is sent on a connection after the agent has closed it, or has sent something on it:
 // every message arrives, and every answer belongs to its request.
 func TestClosedWhileIdle(t *testing.T) {
 	for _, scheme := range schemes {
@@ -213,8 +212,8 @@ func TestClosedWhileIdle(t *testing.T) {
 	}
 }
 
-// TestNothingIsSentTwice holds that a message reaches an agent at most once which breaks connections at any moment,
-// that it has reached the agent if there is an answer, and that it has not if the error says so.
+// TestNothingIsSentTwice: a message reaches an agent breaking connections at any moment at most once. It has reached
+// the agent if there is an answer, and has not if the error says so.
 func TestNothingIsSentTwice(t *testing.T) {
 	for _, scheme := range schemes {
 		var mu sync.Mutex
@@ -273,8 +272,8 @@ func TestNothingIsSentTwice(t *testing.T) {
 	}
 }
 
-// TestEarlyAnswer holds that an answer counts that comes before the agent has read the request, whether the agent then
-// closes the connection or reads no more, and that the connection is not used again.
+// TestEarlyAnswer: an answer before the agent has read the request counts, whether the agent then closes the connection
+// or reads no more. The connection is not used again.
 func TestEarlyAnswer(t *testing.T) {
 	for _, scheme := range schemes {
 		for _, closes := range []bool{false, true} {
@@ -290,7 +289,7 @@ func TestEarlyAnswer(t *testing.T) {
 			for range 3 {
 				got, err := send(t.Context(), transport, requestOf(strings.Repeat("x", 8<<20)))
 				if closes && upstream.ReasonOf(err) == upstream.Disconnected {
-					continue // what the agent did not read has reset the connection, and the answer with it
+					continue // the unread part has reset the connection, and the answer with it
 				}
 				if got != "enough" {
 					t.Errorf("the answer is %q, error %v", got, err)
@@ -317,7 +316,7 @@ func (s stalled) Read(p []byte) (int, error) {
 	}
 }
 
-// TestLargeBody holds that a large body arrives whole, and is not kept while the agent works.
+// TestLargeBody: a large body arrives whole, and is not kept while the agent works.
 func TestLargeBody(t *testing.T) {
 	for _, scheme := range schemes {
 		arrived, answer := make(chan string), make(chan struct{})
@@ -357,8 +356,7 @@ func TestLargeBody(t *testing.T) {
 	}
 }
 
-// TestCancelAtAnyMoment holds that the end of the context ends an exchange wherever it waits, and that no goroutine is
-// left.
+// TestCancelAtAnyMoment: the end of the context ends an exchange at any place, and no goroutine is left.
 func TestCancelAtAnyMoment(t *testing.T) {
 	for name, tc := range map[string]struct {
 		dials bool // the agent accepts the connection
@@ -444,8 +442,8 @@ func cancelOnce(t *testing.T, dials, interrupted bool, body string, serve func(c
 	transport.Close()
 }
 
-// TestCertificateRefused holds that an agent which refuses the gateway's certificate is recognized by its alert, though
-// that comes after the handshake, and however much of the request was sent before.
+// TestCertificateRefused: an agent refusing the gateway's certificate is recognized by its alert, though it comes after
+// the handshake, and after any part of the request.
 func TestCertificateRefused(t *testing.T) {
 	for _, size := range []int{10, 1 << 20} {
 		a := newRawAgent(t, "https", func(conn net.Conn, in *bufio.Reader, _ int) { readRequest(in) })

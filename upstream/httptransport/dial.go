@@ -75,9 +75,8 @@ func (d *dialer) connect(ctx context.Context) (net.Conn, error) {
 	return secure, nil
 }
 
-// DialFailed returns the error of a connection to an agent that could not be made. unreachable is its sentence where
-// the agent cannot be reached; a certificate that is not trusted, and a server without TLS, are errors that an
-// operator must correct.
+// DialFailed returns the error of a failed connection to an agent. unreachable is its sentence if the agent cannot be
+// reached; an untrusted certificate, and a server without TLS, are errors to be corrected by an operator.
 func DialFailed(err error, unreachable string) *task.Error {
 	reason, detail := DialReason(err), unreachable
 	switch reason {
@@ -91,7 +90,7 @@ func DialFailed(err error, unreachable string) *task.Error {
 	return upstream.Failed(task.AgentUnavailable, reason, err, "%s", detail)
 }
 
-// DialReason returns why no connection to an agent could be made.
+// DialReason returns the reason for a failed connection to an agent.
 func DialReason(err error) upstream.Reason {
 	var untrusted *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError
@@ -106,8 +105,8 @@ func DialReason(err error) upstream.Reason {
 	return upstream.Unreachable
 }
 
-// IsTLSAlert reports whether the other end has ended TLS by an alert: in TLS 1.3, a server that refuses a certificate
-// says so only when the handshake is over for the client. It reads no request before.
+// IsTLSAlert reports whether the other end has ended TLS by an alert: in TLS 1.3, a server refusing a certificate says
+// so only when the handshake is over for the client. It reads no request before.
 func IsTLSAlert(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "remote error"

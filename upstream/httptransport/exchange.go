@@ -21,35 +21,35 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// After the last event of a stream, how much of its end is awaited, and for how long, so that the connection can be
-// used again. Some agents never end it.
+// The most of a stream's end, in time and bytes, to await after its last event, to use the connection again. Some
+// agents never end it.
 const (
 	linger      = 20 * time.Millisecond
 	lingerBytes = 1 << 10
 )
 
-// replies holds the answers that are no streams while they are read, in parts where they are larger.
+// replies holds the answers without a stream while they are read, in parts if they are larger.
 var replies = bufpool.Pool{Largest: 256 << 10}
 
-// exchange is one request and its answer, which arrives while it is read. It implements upstream.Exchange.
+// exchange is one request and its answer. The answer arrives while it is read. It implements upstream.Exchange.
 type exchange struct {
 	transport   *Transport
 	ctx         context.Context
 	interrupt   *upstream.Interrupt // watched instead of ctx; nil for none, and once it has ended a call
-	unwatch     func() bool         // stops watching ctx, whose end aborts conn; nil where ctx is not watched
+	unwatch     func() bool         // stops watching ctx, the end of which aborts conn; nil if ctx is not watched
 	idleTimeout time.Duration
 	span        tracing.ClientSpan
 
 	request request
-	dialing *dialing      // nil where no other goroutine opens a connection
-	sending chan struct{} // closed when another goroutine has written the body; nil where none does
+	dialing *dialing      // nil if no other goroutine opens a connection
+	sending chan struct{} // closed when another goroutine has written the body; nil if none does
 	conn    *http1.Conn   // nil until there is a connection
 	begun   bool          // the head of the answer has been read
 
-	status                  int // of the answer, as what follows
+	status                  int // of the answer, as the fields below
 	contentType, retryAfter string
 	events                  *sseproxy.Reader // of a stream
-	body                    bufpool.Gather   // of an answer that is no stream
+	body                    bufpool.Gather   // of an answer without a stream
 	whole                   bool             // the only message was returned
 }
 
@@ -113,7 +113,7 @@ func (x *exchange) dropInterrupt() {
 	}
 }
 
-// failed returns the error of a call that ends because of an error of the connection. The interrupt ends only one call.
+// failed returns the error of a call ended by an error of the connection. The interrupt ends only one call.
 func (x *exchange) failed(err error, when string) error {
 	if errors.Is(err, http1.ErrStopped) && x.interrupt != nil {
 		x.dropInterrupt()
@@ -206,8 +206,8 @@ func (x *exchange) SetIdleTimeout(d time.Duration) {
 	x.conn.SetIdleTimeout(d)
 }
 
-// EndAt ends a stream at a time, whatever the agent sends before that is no event; zero is for never. A stream that
-// such a time has ended goes on.
+// EndAt ends a stream at a time, unless an event comes before; zero is for never. A stream ended by an earlier time
+// goes on.
 func (x *exchange) EndAt(t time.Time) {
 	x.conn.StopAt(t)
 	if x.events != nil {
@@ -215,9 +215,9 @@ func (x *exchange) EndAt(t time.Time) {
 	}
 }
 
-// Close implements upstream.Exchange. The connection is used again if the answer was read to its end, and was that to
-// the request. After a server has failed it is not: some servers, such as uvicorn, close the connection then without
-// saying so.
+// Close implements upstream.Exchange. The connection is used again if the answer was read to its end, and was the
+// answer to the request. After a server has failed it is not: some servers, such as uvicorn, close the connection then
+// without saying so.
 func (x *exchange) Close(err error) {
 	x.abandonDial()
 	if x.conn != nil {
@@ -235,7 +235,7 @@ func (x *exchange) Close(err error) {
 	x.span.End(err)
 }
 
-// giveBack gives the connection back to the pool, or closes it where it is not sound. If end, it waits a moment for the
+// giveBack gives the connection back to the pool, or closes it if it is not sound. If end, it waits a moment for the
 // end of a stream.
 func (x *exchange) giveBack(end, sound bool) {
 	conn := x.conn

@@ -16,7 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// broken says what an error of the connection means.
+// broken returns the error of a request for an error of the connection.
 func (x *exchange) broken(err error, when string) *task.Error {
 	var dial dialError
 	switch {
@@ -41,14 +41,14 @@ func (x *exchange) Explain(err error) error {
 	return Status{Code: x.status, MediaType: x.mediaType(), RetryAfter: x.retryAfter}.Explain(err)
 }
 
-// Status is what the head of an answer says.
+// Status is the content of an answer's head.
 type Status struct {
 	Code       int
 	MediaType  string // without parameters
 	RetryAfter string // the field Retry-After; empty for none
 }
 
-// Explain adds to an error what HTTP says about it. An error that the codec has read in the answer stands for itself.
+// Explain adds the words of HTTP to an error. An error read by the codec in the answer stands for itself.
 func (s Status) Explain(err error) error {
 	kind, status := task.KindOf(err), s.Code
 	if status >= 300 && errors.Is(err, translate.ErrInformal) {
@@ -95,8 +95,8 @@ func (s Status) Explain(err error) error {
 	return fmt.Errorf("HTTP %d, %s: %w", status, media, err)
 }
 
-// retryAfter reads a Retry-After field (RFC 9110, section 10.2.3), in seconds or as a date. It returns 0 where there is
-// none that can be read, and for a time that has passed.
+// retryAfter reads a Retry-After field (RFC 9110, section 10.2.3), in seconds or as a date. It returns 0 if there is no
+// readable one, and for a past time.
 func retryAfter(field string, now time.Time) time.Duration {
 	if n, err := strconv.ParseUint(field, 10, 31); err == nil {
 		return time.Duration(n) * time.Second

@@ -14,13 +14,13 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// fields are the header fields of requests that ask for a media type. They are never changed.
+// fields are the header fields of requests for a media type. They are never changed.
 type fields struct {
 	header http.Header
 	text   []byte // as they are sent, with Host
 }
 
-// fields returns the header fields of requests that ask for a media type.
+// fields returns the header fields of requests for a media type.
 func (t *Transport) fields(accept string) fields {
 	h := http.Header{"User-Agent": {"aip-gateway"}}
 	for name, values := range t.config.Header {
@@ -36,7 +36,7 @@ func (t *Transport) fields(accept string) fields {
 	return fields{h, appendFields(nil, t.host, h)}
 }
 
-// ownFields are the fields that the transport sets itself, and the fields that would change how a request is framed.
+// ownFields are the fields set by the transport itself, and the fields that would change the framing of a request.
 var ownFields = []string{"Host", "Content-Length", "Transfer-Encoding", "Trailer"}
 
 // appendRequestLine appends the first line of a request.
@@ -73,7 +73,7 @@ func appendLength(dst []byte, method string, length int) []byte {
 	return append(dst, "\r\n"...)
 }
 
-// requestURI returns what stands in the request line for a URL. What would end it is escaped.
+// requestURI returns the text of the request line for a URL. Characters that would end it are escaped.
 func requestURI(u *url.URL) string {
 	const hex = "0123456789ABCDEF"
 	s := u.RequestURI()
@@ -91,7 +91,7 @@ func requestURI(u *url.URL) string {
 	return clean.String()
 }
 
-// hostField returns the Host field of a host: in ASCII, and without the zone of an IPv6 address, which means something
+// hostField returns the Host field of a host: in ASCII, and without the zone of an IPv6 address. A zone has a meaning
 // on this machine only.
 func hostField(host string) (string, error) {
 	host, err := httpguts.PunycodeHostPort(host)

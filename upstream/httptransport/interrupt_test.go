@@ -20,7 +20,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/upstreamtest"
 )
 
-// open opens an exchange with an agent that answers by handler, runs f in a bubble, and ends the agent.
+// open opens an exchange with an agent answering by handler, runs f in a bubble, and ends the agent.
 func open(
 	t *testing.T, handler http.HandlerFunc, makeInterrupt func() *upstream.Interrupt,
 	f func(t *testing.T, x upstream.Exchange, cancel func()),
@@ -52,9 +52,9 @@ func open(
 	})
 }
 
-// halting answers in three parts, the first of which is the head, with a pause before each.
+// halting answers in three parts, the head first, with a pause before each.
 func halting(w http.ResponseWriter, r *http.Request) {
-	io.Copy(io.Discard, r.Body) // only then the server sees that the connection is closed
+	io.Copy(io.Discard, r.Body) // only then the server sees the end of the connection
 	for _, part := range []string{"", "one ", "two"} {
 		select {
 		case <-time.After(25 * time.Minute):
@@ -66,8 +66,7 @@ func halting(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestInterrupt holds that an interrupt ends the wait at any moment, once, and that another goroutine then gets the
-// whole answer.
+// TestInterrupt: an interrupt ends the wait at any moment, once. Another goroutine then gets the whole answer.
 func TestInterrupt(t *testing.T) {
 	for _, after := range []time.Duration{0, time.Minute, 30 * time.Minute, 60 * time.Minute} {
 		for _, until := range []bool{false, true} {
@@ -106,8 +105,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// TestInterruptAfterCancel holds that an exchange whose context is canceled before its interrupt ends is over, not
-// interrupted.
+// TestInterruptAfterCancel: an exchange is over, not interrupted, if its context is canceled before its interrupt ends.
 func TestInterruptAfterCancel(t *testing.T) {
 	var i upstream.Interrupt
 	open(t, halting, func() *upstream.Interrupt { return &i }, func(t *testing.T, x upstream.Exchange, cancel func()) {
@@ -120,7 +118,7 @@ func TestInterruptAfterCancel(t *testing.T) {
 	})
 }
 
-// TestInterruptedExchangeCloses holds that an exchange can be closed when no caller waits for its answer any more.
+// TestInterruptedExchangeCloses: an exchange can be closed when no caller waits for its answer any more.
 func TestInterruptedExchangeCloses(t *testing.T) {
 	var i upstream.Interrupt
 	open(t, halting, func() *upstream.Interrupt { return &i }, func(t *testing.T, x upstream.Exchange, _ func()) {

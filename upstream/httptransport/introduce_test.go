@@ -28,7 +28,7 @@ func (introducing) Introduce(ctx context.Context, r *upstream.Request) (context.
 		{Name: "Aip-Task", Value: r.Ref.Task}}
 }
 
-// TestIntroduction: what an Introducer says stands in the head of every request, whole beside the other fields.
+// TestIntroduction: the fields of an Introducer stand in the head of every request, whole beside the other fields.
 func TestIntroduction(t *testing.T) {
 	for _, scheme := range schemes {
 		type request struct {

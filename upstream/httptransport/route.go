@@ -13,8 +13,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// routes are the at most two URLs by which the agent may take some operations. Which one it is shows when the agent
-// first takes a request there. They may be used by any number of goroutines at once.
+// routes are the at most two possible URLs of the agent for some operations. The right one shows when the agent first
+// takes a request there. They may be used by any number of goroutines at once.
 type routes struct {
 	all   []upstream.Route
 	known atomic.Pointer[[]upstream.Route] // the confirmed one; nil until then
@@ -39,8 +39,8 @@ func (t *Transport) routesTo(urls ...*url.URL) *routes {
 	return rs
 }
 
-// newRoutes returns the routes of operations that are answered once, and of operations that are answered by a stream.
-// An agent with a path for each method may be configured by its mount point or by the URL of its rpc.
+// newRoutes returns the routes of operations answered once, and of operations answered by a stream. An agent with a
+// path for each method may be configured by its mount point or by the URL of its rpc.
 func (t *Transport) newRoutes(base *url.URL) (rpc, events *routes) {
 	m := t.facets.Mounted
 	if m == nil {
@@ -52,7 +52,7 @@ func (t *Transport) newRoutes(base *url.URL) (rpc, events *routes) {
 	at := func(path string) *url.URL {
 		u := *base
 		u.RawPath = path
-		u.Path, _ = url.PathUnescape(path) // base has a path that can be read
+		u.Path, _ = url.PathUnescape(path) // base has a readable path
 		return &u
 	}
 	if mount, ok := strings.CutSuffix(path, "/"+send); ok {
@@ -61,7 +61,7 @@ func (t *Transport) newRoutes(base *url.URL) (rpc, events *routes) {
 	return t.routesTo(base, at(path+"/"+send)), t.routesTo(base, at(path+"/"+stream))
 }
 
-// routesElsewhere returns the routes of the operations that have paths of their own on the host of a URL.
+// routesElsewhere returns the routes of the operations with paths of their own on the host of a URL.
 func (t *Transport) routesElsewhere(
 	base *url.URL, paths map[translate.Operation]string,
 ) (map[translate.Operation][]upstream.Route, error) {
@@ -76,8 +76,7 @@ func (t *Transport) routesElsewhere(
 	return routes, nil
 }
 
-// ParsePath parses a path, which may have a query, and checks that it can be one of Config.Paths. The error is an
-// *upstream.Error.
+// ParsePath parses a path, perhaps with a query, and checks it as one of Config.Paths. The error is an *upstream.Error.
 func ParsePath(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Host != "" || u.Scheme != "" || u.User != nil || !strings.HasPrefix(u.Path, "/") {
@@ -118,7 +117,7 @@ func (r *route) Confirm() {
 func (r *route) Open(ctx context.Context, req *upstream.Request) (upstream.Exchange, error) {
 	x, err := r.open(ctx, req)
 	if err != nil {
-		return nil, err // and no exchange that is a nil of some type
+		return nil, err // and no exchange holding a nil of some type
 	}
 	return x, nil
 }

@@ -14,8 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
 
-// TestPaths holds that an operation with a path of its own is sent there, on the host of the URL, and others to the
-// URL.
+// TestPaths: an operation with a path of its own is sent there, on the host of the URL, and others to the URL.
 func TestPaths(t *testing.T) {
 	var asked string
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

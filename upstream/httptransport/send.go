@@ -14,20 +14,20 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// largeBody is the size, in bytes, of a body that is not written together with the head. To write it may take as long
-// as the agent takes to read it, and the agent may answer before. A smaller one finds room in the system's buffer, so
-// that the write does not wait.
+// largeBody is the size, in bytes, of a body not written together with the head. To write it may take as long as the
+// agent takes to read it, and the agent may answer before. A smaller one finds room in the system's buffer, so the
+// write does not wait.
 const largeBody = 16 << 10
 
-// afterFailedWrite is how long an answer is awaited after the request could not be written: it may say why.
+// afterFailedWrite is the longest wait for an answer after the request could not be written: it may name the reason.
 const afterFailedWrite = time.Second
 
-// requests holds the heads of requests, with their bodies where these are small, until they are written.
+// requests holds the heads of requests, with their bodies if these are small, until they are written.
 var requests = bufpool.Pool{Largest: 2 * largeBody}
 
 // request is a request as it is sent to the agent.
 type request struct {
-	head  *[]byte // from the pool, with the body where that is small; nil once it is sent
+	head  *[]byte // from the pool, with the body if it is small; nil once it is sent
 	large []byte  // a large body; nil once it is being sent
 }
 
@@ -116,7 +116,7 @@ func (x *exchange) send(conn *http1.Conn) error {
 	return nil
 }
 
-// sendBody has another goroutine write a body, which is kept no longer than until it is written.
+// sendBody has another goroutine write a body. The body is kept only until it is written.
 func (x *exchange) sendBody(body []byte) {
 	conn, done := x.conn, make(chan struct{})
 	x.sending = done
@@ -126,7 +126,7 @@ func (x *exchange) sendBody(body []byte) {
 	}()
 }
 
-// dialing is a connection that another goroutine opens, because the wait for it may be interrupted.
+// dialing is a connection opened by another goroutine, because the wait for it may be interrupted.
 type dialing struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when conn or err is set
@@ -158,7 +158,7 @@ func (x *exchange) connect() (*http1.Conn, error) {
 	return d.conn, d.err
 }
 
-// awaitDial waits for the connection that is being opened. It reports false where the interrupt ends before.
+// awaitDial waits for the connection being opened. It reports false if the interrupt ends before.
 func (x *exchange) awaitDial() bool {
 	ended := make(chan struct{})
 	x.interrupt.Wake(func() { close(ended) })

@@ -23,8 +23,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
 
-// rawAgent is an agent that does with a connection what serve does, which knows the number of the connection, from 0.
-// What it reads is HTTP, and what it writes is up to it.
+// rawAgent is an agent with its connections handled by serve. serve knows the number of the connection, from 0. It
+// reads HTTP, and is free to write anything.
 type rawAgent struct {
 	httptransport.Config
 	conns   atomic.Int64

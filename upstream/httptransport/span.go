@@ -12,9 +12,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/tracing"
 )
 
-// startSpan starts the span of a request, and returns the header with the trace of ctx in it, nil where there is none.
-// The given header is not changed. A request that is no JSON-RPC is named by its method of HTTP, as its path
-// would name a task.
+// startSpan starts the span of a request, and returns the header with the trace of ctx in it, nil if there is none. The
+// given header is not changed. A request other than JSON-RPC is named by its method of HTTP, as its path would name a
+// task.
 func (t *Transport) startSpan(
 	ctx context.Context,
 	method string,

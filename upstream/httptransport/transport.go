@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package httptransport carries requests to an agent over HTTP: one request and one response each, whose body is one
-// message or a stream of server-sent events.
+// Package httptransport carries requests to an agent over HTTP: one request and one response each. The body of a
+// response is one message or a stream of server-sent events.
 package httptransport
 
 import (
@@ -22,19 +22,19 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// Config says how an agent is reached. URL and Codec are required; zero means the default of everything else.
+// Config is the configuration of a Transport. URL and Codec are required; zero means the default of everything else.
 type Config struct {
 	URL   string           // the agent's endpoint, http or https
 	Codec translate.Client // the agent's dialect: its header fields, methods of HTTP and paths
 
-	// Paths are the paths, on the host of the URL, of operations that are not sent to the URL; nil for none.
+	// Paths are the paths, on the host of the URL, of operations not sent to the URL; nil for none.
 	Paths map[translate.Operation]string
 
 	// Header is sent with every request: the gateway's credentials for the agent. It is never logged.
 	Header http.Header
 	TLS    *tls.Config // for https; default: the system's roots
 
-	// Introducer tells the agent for whom it is asked; nil for not at all. Header has none of its fields.
+	// Introducer names to the agent the caller it is asked for; nil for not at all. Header has none of its fields.
 	Introducer upstream.Introducer
 
 	MaxReply int // largest size of an answer, in bytes; default 16 MiB
@@ -44,13 +44,13 @@ type Config struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// The defaults, and what is not for an operator to choose.
+// The defaults, and values not for an operator to choose.
 const (
 	defaultMaxReply = 16 << 20
 
 	dialTimeout = 10 * time.Second // TLS included
-	// Many agents close a connection that was idle for 5 s. To send on one that is just being closed would leave
-	// it open whether the agent has received the message, so the gateway closes it first.
+	// Many agents close a connection after 5 s of idling. To send on one just being closed would leave it open whether the
+	// agent has received the message, so the gateway closes it first.
 	idleConnTimeout = 4 * time.Second
 	maxIdleConns    = 1024
 )
@@ -61,18 +61,18 @@ type Transport struct {
 	facets       translate.Facets // of the codec
 	url          *url.URL
 	host         string
-	unary, event fields // of requests that ask for one answer, or for a stream
+	unary, event fields // of requests for one answer, or for a stream
 	dialer       dialer
 	pool         *http1.Pool
 
-	rpc, events *routes                                  // of operations that are answered once, and by a stream
+	rpc, events *routes                                  // of operations answered once, and by a stream
 	elsewhere   map[translate.Operation][]upstream.Route // by Config.Paths
 }
 
 var _ upstream.Transport = (*Transport)(nil)
 
-// New returns a transport to the agent at config.URL. Nothing is sent before it is used. What an operator must change
-// in the configuration is an *upstream.Error.
+// New returns a transport to the agent at config.URL. Nothing is sent before it is used. An error to be corrected by an
+// operator in the configuration is an *upstream.Error.
 func New(config Config) (*Transport, error) {
 	u, err := ParseURL(config.URL)
 	switch {
@@ -117,8 +117,8 @@ func New(config Config) (*Transport, error) {
 // Close implements upstream.Transport.
 func (t *Transport) Close() { t.pool.Close() }
 
-// ParseURL reads an agent's URL, without its fragment. An error is an *upstream.Error that does not quote the URL,
-// which may hold a password.
+// ParseURL reads an agent's URL, without its fragment. An error is an *upstream.Error. It does not quote the URL: that
+// may hold a password.
 func ParseURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	switch {

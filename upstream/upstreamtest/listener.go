@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package upstreamtest has what the tests of the rooms that speak with agents share.
+// Package upstreamtest has the things shared by the tests of the rooms speaking with agents.
 package upstreamtest
 
 import (
@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 )
 
-// Listener is a net.Listener whose connections are pipes, so that the time of a synctest bubble stands still for them.
+// Listener is a net.Listener. Its connections are pipes, so the time of a synctest bubble stands still for them.
 type Listener struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -19,7 +19,7 @@ type Listener struct {
 	dials atomic.Int32
 }
 
-// NewListener returns a listener that its own Dial connects to.
+// NewListener returns a listener for connections by its own Dial.
 func NewListener() *Listener { return &Listener{conns: make(chan net.Conn), done: make(chan struct{})} }
 
 // Dial connects to the listener, whatever the address.
@@ -36,7 +36,7 @@ func (l *Listener) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// Dials returns how often Dial was called.
+// Dials returns the number of calls of Dial.
 func (l *Listener) Dials() int { return int(l.dials.Load()) }
 
 // Accept implements net.Listener.
