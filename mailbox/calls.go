@@ -82,8 +82,8 @@ func (m *Mailbox) pull(
 		if err := b.load(ctx); err != nil {
 			return err
 		}
-		if !b.exists { // from now on, others can send to it
-			if err := b.create(ctx); err != nil {
+		if !b.exists || b.last == 0 && b.meta.Begin == 0 { // others can send to it then; one of an earlier version begins
+			if err := b.append(ctx, nil); err != nil {
 				return err
 			}
 		}
@@ -160,12 +160,6 @@ func pulledV2(p *page) ([]byte, error) {
 		More     bool      `json:"has_more"`
 		Acked    uint64    `json:"server_ack_seq,omitempty"`
 	}{messages, len(messages), p.latest, p.more, p.acked})
-}
-
-// create creates the inbox of a client that has none.
-func (b *inbox) create(ctx context.Context) error {
-	b.exists = true
-	return b.append(ctx, nil)
 }
 
 // page reads the messages after a seq that are shown. latest is the seq of the last one, or after.

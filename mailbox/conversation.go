@@ -73,7 +73,7 @@ func (h *home) read(aid, log string) error {
 }
 
 // add stores the messages that a step makes. A step that enters a state is read then. Any other one is read again after
-// a restart, with the pieces of products before it; what it has said is in the inbox by then.
+// a restart, with the pieces of products before it; what it has said is not told again.
 func (h *home) add(aid, log string, step *follow.Step, of *turn) error {
 	of.add(step)
 	said := of.says(step)
@@ -81,22 +81,18 @@ func (h *home) add(aid, log string, step *follow.Step, of *turn) error {
 		return nil
 	}
 	return h.about(aid, log, func(b *inbox, c *conversation) error {
-		if !step.Entered && step.Seq <= c.Read.Seq {
+		tells := said != "" && step.Seq > max(c.Read.Seq, c.Told) && b.unread() < maxMessages/2
+		if !step.Entered && !tells {
 			return nil
 		}
 		payloads := of.payloads(step, c)
-		if said != "" {
-			payloads = append(payloads, codec.AppendProgress(nil, said, c.Task, thread(c)))
+		if tells {
+			payloads, c.Told = append(payloads, codec.AppendProgress(nil, said, c.Task, thread(c))), step.Seq
 		}
 		var records [][]byte
 		for i, p := range payloads {
 			id := c.Task + "-" + strconv.FormatUint(step.Seq, 10) + "-" + strconv.Itoa(i+1)
-			if step.Entered || b.find(id) < 0 {
-				records = append(records, appendMessage(c.Agent, aid, id, fanoutMode, p))
-			}
-		}
-		if !step.Entered && len(records) == 0 {
-			return nil
+			records = append(records, appendMessage(c.Agent, aid, id, fanoutMode, p))
 		}
 		if !step.Entered {
 			return b.receive(h.base, records)
@@ -161,7 +157,8 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// The bounds of what a client is told while an agent works: its inbox is to hold the results.
+// The bounds of what a client is told while an agent works: its inbox is to hold the results. So it is told nothing of
+// that, either, while half of what the inbox holds is unread.
 const (
 	progressEvery = 2 * time.Second // the least time between two statuses of a turn
 	maxProgress   = 64              // of a turn

@@ -55,6 +55,7 @@ type conversation struct {
 	Task   string          `json:"task"`
 	Log    string          `json:"log"`
 	Read   follow.Position `json:"read"`           // behind the last event of Log whose messages are in the inbox
+	Told   uint64          `json:"told,omitempty"` // the last event of Log of which a status is in the inbox
 	Open   bool            `json:"open,omitempty"` // there may be more in Log, which is pinned
 }
 

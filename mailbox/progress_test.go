@@ -4,6 +4,7 @@ package mailbox
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,5 +78,61 @@ func TestTaskOfThread(t *testing.T) {
 		w.say(alice, another, "m3", "And you")
 		check(t, "a thread with two agents", of(alice, "", "th"), "refused")
 		check(t, "with one of them", of(alice, another, "th"), w.said[2].TaskID)
+	})
+}
+
+// TestProgressAfterRestart: after a restart, nothing is told that was left out before, behind what came later.
+func TestProgressAfterRestart(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.quiet = true
+		w.say(alice, agentAID, "m1", "Review it")
+		id := w.said[0].TaskID
+		w.quiet = false
+		w.move(id, task.Accepted, "", &w.said[0])
+		w.move(id, task.Working, "I begin", nil)
+		bubble.Pass(progressEvery / 2)
+		w.move(id, task.Working, "I go on", nil) // too early
+		bubble.Pass(progressEvery)
+		w.move(id, task.Working, "I write", nil)
+		check(t, "while it works", w.got(alice), []string{"1 agent.aid.pub event: task.started",
+			"2 agent.aid.pub status: I begin", "3 agent.aid.pub status: I write"})
+		w.restart()
+		check(t, "after a restart", w.got(alice), []string(nil))
+	})
+}
+
+// TestProgressLeavesRoom: the statuses of many agents at work do not drop the answers that a client has not read.
+func TestProgressLeavesRoom(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		const threads = 2 + maxMessages/maxProgress
+		for i := range threads {
+			w.call(alice, "message.send", fmt.Sprintf(`{"to":%q,"message_id":"m%d","payload":{"type":"text","text":"Go",`+
+				`"thread_id":"t%d"}}`, agentAID, i, i))
+		}
+		first := w.said[0].TaskID
+		w.deliver(first, "p", "One", false)
+		w.move(first, task.Completed, "", nil)
+		for range maxProgress {
+			bubble.Pass(progressEvery)
+			for _, m := range w.said[1:] {
+				w.move(m.TaskID, task.Working, "Still", nil)
+			}
+		}
+		statuses := 0
+		for _, text := range w.got(alice) {
+			if strings.HasSuffix(text, "status: Still") {
+				statuses++
+			}
+		}
+		check(t, "the answer", strings.Contains(w.call(alice, "message.pull", `{"limit":200}`), `"text":"One"`), true)
+		w.call(alice, "message.ack", fmt.Sprintf(`{"seq":%d}`, 2*maxMessages))
+		bubble.Pass(progressEvery)
+		w.move(w.said[1].TaskID, task.AwaitingInput, "Which?", nil)
+		w.move(w.said[1].TaskID, task.Working, "Again", nil)
+		if told := w.got(alice); statuses == 0 || !strings.HasSuffix(told[len(told)-1], "status: Again") {
+			t.Errorf("%d statuses, and after the client has read them %q", statuses, told)
+		}
 	})
 }

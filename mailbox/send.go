@@ -265,10 +265,7 @@ func (b *inbox) receivedBefore(ctx context.Context, c Caller, s *message, had *k
 // have left free of that, so that no client closes an inbox for others. A message that no device is shown any more
 // counts as long as one is unread before it: who sends and recalls again and again must not have that one dropped.
 func (b *inbox) withinQuota(from string) bool {
-	read := uint64(0)
-	for _, a := range b.meta.Acks {
-		read = max(read, a.Seq)
-	}
+	read := b.read()
 	agents, now, unread := b.box.allAgents(), time.Now(), false
 	free, freeBytes, own, ownBytes := maxMessages/2, int64(maxBytes/2), 0, int64(0)
 	for _, k := range b.kept {
@@ -284,4 +281,23 @@ func (b *inbox) withinQuota(from string) bool {
 		}
 	}
 	return own < free && ownBytes < freeBytes
+}
+
+// read returns up to which some device has acknowledged all.
+func (b *inbox) read() (seq uint64) {
+	for _, a := range b.meta.Acks {
+		seq = max(seq, a.Seq)
+	}
+	return seq
+}
+
+// unread returns how many messages no device has acknowledged.
+func (b *inbox) unread() (n int) {
+	read := b.read()
+	for i := range b.kept {
+		if b.kept[i].seq > read {
+			n++
+		}
+	}
+	return n
 }
