@@ -72,6 +72,8 @@ func TestTaskOfThread(t *testing.T) {
 		}
 		check(t, "the thread", of(alice, "", "th"), second)
 		check(t, "the thread with the agent", of(alice, agentAID, "th"), second)
+		check(t, "the agent in upper case", of(alice, "Agent.AID.pub", "th"), second)
+		check(t, "no agent", of(alice, "agent", "th"), "refused")
 		check(t, "another thread", of(alice, "", "no"), "")
 		check(t, "that of another client", of("bob.aid.pub", "", "th"), "")
 		bubble.Pass(time.Second)

@@ -19,6 +19,13 @@ type threadName struct {
 // TaskOf returns the last task of a client's thread with an agent, or, where agent is empty, with the only one that has
 // such a thread. It is empty where there is none.
 func (m *Mailbox) TaskOf(ctx context.Context, c Caller, agent, thread string) (task string, err error) {
+	if agent != "" {
+		aid, err := aun.ParseAID(agent)
+		if err != nil {
+			return "", invalid("to: %v", err)
+		}
+		agent = string(aid)
+	}
 	back, err := m.answerAnywhere(ctx, c.AID, c, handed{Thread: &threadName{agent, thread}})
 	return back.Task, err
 }

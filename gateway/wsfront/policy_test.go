@@ -33,6 +33,17 @@ func (r *reads) Head(ctx context.Context, log string) (replay.Head, error) {
 	return r.Store.Head(ctx, log)
 }
 
+// countedThreads counts what is looked up of threads.
+type countedThreads struct {
+	threads
+	*reads
+}
+
+func (c countedThreads) TaskOf(ctx context.Context, s *Session, agent, thread string) (string, error) {
+	c.n.Add(1)
+	return c.threads.TaskOf(ctx, s, agent, thread)
+}
+
 // TestPolicy: a policy decides by who calls, also where that is not the owner of the task, and by the methods of AUN. A
 // quota says when to come back. Nothing is looked up for a call that the rules deny, and it is counted. A decision
 // point denies what is not there, too.
@@ -68,6 +79,7 @@ func TestPolicy(t *testing.T) {
 		}
 		p.Open(book)
 		w.policy = p
+		w.config.Services = map[string]Service{"message": countedThreads{nil, looked}}
 		w.start()
 		alice, bob := w.connect("alice.aid.test", "d"), w.connect("bob.aid.test", "d")
 		carol := w.connect("carol.aid.test", "d")
@@ -86,6 +98,7 @@ func TestPolicy(t *testing.T) {
 			{bob, "task.get", `{"task_id":"task_X"}`, denied}, // never: not found
 			{bob, "task.subscribe", `{"task_ids":["task_X"]}`, denied},
 			{bob, "task.cancel", `{"task_id":"task_X"}`, denied},
+			{bob, "task.cancel", `{"thread_id":"th"}`, denied},
 			{bob, "task.send_input", `{"task_id":"task_X","input":"x"}`, denied},
 			{alice, "task.get", `{"task_id":"task_X"}`, -32170},
 			{carol, "task.get", `{"task_id":"task_X"}`, denied}, // by the decision point, which knows no tasks
@@ -117,7 +130,7 @@ func TestPolicy(t *testing.T) {
 			}
 		}
 		for c := range meter.Rules() {
-			if c.Name == policy.NoRule && c.Denied != 12 {
+			if c.Name == policy.NoRule && c.Denied != 13 {
 				t.Errorf("%d calls are denied", c.Denied)
 			}
 		}

@@ -77,14 +77,14 @@ func (s *Session) find(ctx context.Context, r *request) (c call, err error) {
 // findToCancel finds the task that a cancel names: by its id, or by the thread of its messages.
 func (s *Session) findToCancel(ctx context.Context, r *request) (c call, err error) {
 	name, id := r.Params.Get("thread_id").Str, r.Params.Get("task_id")
-	if id.Exists() || name == "" {
+	if id.Type != gjson.Null || name == "" {
 		if c, err = s.find(ctx, r); err != nil || !c.unknown {
 			return c, err
 		}
 		name = id.Str
 	}
 	threads, ok := s.front.service("message").(ThreadService)
-	if !ok {
+	if _, denied := s.decider(r.Method, name); denied || !ok {
 		return s.findFor(ctx, r.Method, name)
 	}
 	last, err := threads.TaskOf(ctx, s, r.Params.Get("to").Str, name)

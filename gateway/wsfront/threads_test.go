@@ -43,6 +43,7 @@ func TestCancelByThread(t *testing.T) {
 		}{
 			{`{"thread_id":"th"}`, alice, 0, true},
 			{`{"task_id":"th"}`, alice, 0, true},
+			{`{"task_id":null,"thread_id":"th"}`, alice, 0, true},
 			{`{"thread_id":"th","to":"` + reviewer + `"}`, alice, 0, true},
 			{`{"thread_id":"th","to":"` + translator + `"}`, alice, -32170, false},
 			{`{"thread_id":"no"}`, alice, -32170, false},
