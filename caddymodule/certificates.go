@@ -29,7 +29,7 @@ const (
 	useGroupCA  = "group_ca"  // certificates of brokers are checked against it
 	useServer   = "server"    // that is obtained, which sites show
 	useClient   = "client"    // that is obtained, which Partners show to agents and brokers
-	useAUN      = "aun"       // it is that of an AID of the gateway
+	useAUN      = "aun"       // it is that of an AID of the gateway, or of an agent
 	useAUNRoots = "aun_roots" // certificates of AUN are checked against it
 	useAUNCRL   = "aun_crl"   // a list of revoked certificates, which its issuer replaces before it ends
 )
@@ -83,6 +83,7 @@ func (a *App) loadedCertificates() certificates {
 	c := make(certificates)
 	if a.AUN != nil {
 		c.read(useAUN, a.AUN.Cert)
+		c.read(useAUN, a.AUN.AgentCerts...)
 		c.read(useAUNRoots, a.AUN.Roots...)
 		c.readCRLs(a.AUN.CRL...)
 	}

@@ -21,8 +21,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/devpki"
 )
 
-// aunFiles writes what the option aun reads: a certificate of two days, its roots, and a list of an hour.
-func (s *site) aunFiles() (own, roots, crl string) {
+// aunFiles writes what the option aun reads: a certificate of two days, that of an agent of three, their roots, and a
+// list of an hour.
+func (s *site) aunFiles() (own, agent, roots, crl string) {
 	s.t.Helper()
 	pki := auntest.NewPKI(s.t)
 	id := pki.IdentityFor("gateway.aid.test", elliptic.P256(), 48*time.Hour)
@@ -30,14 +31,16 @@ func (s *site) aunFiles() (own, roots, crl string) {
 	if err := id.Save(own, false); err != nil {
 		s.t.Fatal(err)
 	}
+	agent = filepath.Join(s.dir, "agent.pem")
 	for file, text := range map[string][]byte{
+		agent: []byte(pki.IdentityFor("agent.aid.test", elliptic.P256(), 72*time.Hour).CertPEM()),
 		roots: pki.RootsPEM(), crl: pki.Revoke(pki.Identity("revoked.aid.test")),
 	} {
 		if err := os.WriteFile(file, text, 0o600); err != nil {
 			s.t.Fatal(err)
 		}
 	}
-	return own, roots, crl
+	return own, agent, roots, crl
 }
 
 // TestCertificates: the metrics name every file of certificates of a configuration, the log those that end soon, and a
@@ -47,7 +50,7 @@ func TestCertificates(t *testing.T) {
 	const day = 24 * time.Hour
 	// Leaves are valid for 365 days.
 	young, old := makePKI(t, devpki.Options{}), makePKI(t, devpki.Options{Now: time.Now().Add(-360 * day)})
-	own, roots, crl := s.aunFiles()
+	own, agent, roots, crl := s.aunFiles()
 	_, port, _ := strings.Cut(s.addr, ":")
 	config := adapt(t, string(caddyfile.Format(fmt.Appendf(nil, `{
 	admin off
@@ -58,6 +61,7 @@ func TestCertificates(t *testing.T) {
 		drain 1s
 		aun {
 			cert %s
+			agent_cert %s
 			roots %s
 			crl %s
 		}
@@ -87,7 +91,7 @@ https://:%s {
 		}
 	}
 }
-`, s.dir+"/store", own, roots, crl, port, old.Server.Cert, old.Server.Key, young.CA.Cert, old.CA.Cert,
+`, s.dir+"/store", own, agent, roots, crl, port, old.Server.Cert, old.Server.Key, young.CA.Cert, old.CA.Cert,
 		young.Leader.Cert, young.Leader.Key, young.CA.Cert, old.LeaderV1.Cert, old.LeaderV1.Key))))
 	if strings.HasPrefix(config, "error") {
 		t.Fatal(config)
@@ -107,6 +111,7 @@ https://:%s {
 		"group " + old.LeaderV1.Cert:    inDays(old.LeaderV1.NotAfter),
 		"group_ca " + young.CA.Cert:     inDays(young.CA.NotAfter),
 		"aun " + own:                    2,
+		"aun " + agent:                  3,
 		"aun_roots " + roots:            inDays(time.Now().AddDate(10, 0, 0)),
 		"aun_crl " + crl:                1.0 / 24,
 		"since aun_crl " + crl:          0,

@@ -32,7 +32,7 @@ func (s *Site) certificate(w http.ResponseWriter, r *http.Request) {
 		notNow(w)
 	case len(chain) == 0:
 		missing(w, "the gateway has no certificate of "+string(aid)+
-			": that is none of its agents, and no client that is logged in")
+			": that is none of its agents, and no client that has logged in by one")
 	case want != "" && want != fingerprintOf(chain[0]):
 		missing(w, "the certificate of "+string(aid)+" has another fingerprint")
 	default:
@@ -84,7 +84,7 @@ func (s *Site) agentMD(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		notNow(w)
 	case len(chain) == 0:
-		missing(w, "no agent of this gateway has the AID "+string(aid)+", and no client that is logged in")
+		missing(w, "no agent of this gateway has the AID "+string(aid)+", and no client that has logged in by a certificate")
 	default:
 		w.Header().Set("Cache-Control", "no-cache")
 		send(w, r, markdownType, codec.AppendAgentMD(nil, string(aid), &translate.Card{}), noTime)

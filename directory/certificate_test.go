@@ -64,8 +64,8 @@ func TestWhoIsShown(t *testing.T) {
 	}
 
 	clear(in)
-	get(pki1+"alice.aid.pub", 404, "no client that is logged in")
-	get("https://alice.aid.pub"+md, 404, "no client that is logged in")
+	get(pki1+"alice.aid.pub", 404, "no client that has logged in by")
+	get("https://alice.aid.pub"+md, 404, "no client that has logged in by")
 	unknown = errors.New("a gateway does not answer")
 	get(pki1+"alice.aid.pub", 503, "ask again")
 	get("https://alice.aid.pub"+md, 503, "ask again")
