@@ -12,7 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/shard"
 )
 
-// checked returns a policy of ten rules and two quotas, and a call that it lets in.
+// checked returns a policy of ten rules and two quotas, and an admitted call.
 func checked(t testing.TB) (*Policy, *Call) {
 	store := replay.NewMemory(replay.Settings{})
 	c := Config{Partner: "partner", Quotas: []Quota{
@@ -34,7 +34,7 @@ func checked(t testing.TB) (*Policy, *Call) {
 	return p, callOf(byCertificate(aicV1))
 }
 
-// check is what is done for each call.
+// check is the work for each call.
 func check(t testing.TB, p *Policy, c *Call, u *Use) {
 	if err := p.Decide(context.Background(), c, u); err != nil {
 		t.Fatal(err)

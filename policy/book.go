@@ -20,18 +20,18 @@ import (
 )
 
 const (
-	// flushEvery is how often what was counted is written that is not written at once. A crash loses no more than it.
+	// flushEvery is the time between two writes of all counts not written at once. A crash loses no more than it.
 	flushEvery = 30 * time.Second
-	// idleAfter is how long an unused entry stays in memory. It is in the store by then, and its bucket is
-	// full, or in the store, too.
+	// idleAfter is the time after which an unused entry leaves memory. It is in the store by then, and its bucket is full,
+	// or in the store, too.
 	idleAfter = 2 * flushEvery
-	// staleAfter is for how many days an entry is kept in the store without a change.
+	// staleAfter is the number of days for which the store keeps an unchanged entry.
 	staleAfter = 35
-	// maxEntries is how many entries of one quota may be in use within idleAfter.
+	// maxEntries is the number of entries of one quota in use within idleAfter, at most.
 	maxEntries = 1 << 18
 )
 
-// Book has what quotas have counted. It may be used by any number of goroutines at once.
+// Book has the counts of quotas. It may be used by any number of goroutines at once.
 type Book struct {
 	set    *shard.Set
 	homes  *shard.Each[home]
@@ -39,9 +39,9 @@ type Book struct {
 	log    *slog.Logger
 	now    func() time.Time
 
-	debts []debts // by shard; nil where this process owns all
+	debts []debts // by shard; nil if this process owns all
 
-	early chan *entry // that are written before the others
+	early chan *entry // to be written before the others
 	stop  context.CancelFunc
 	done  sync.WaitGroup
 
@@ -49,7 +49,7 @@ type Book struct {
 	accounts map[string]*account // by the names of quotas; few, and kept
 }
 
-// account is what the quotas of one name have counted.
+// account has the counts of the quotas of one name.
 type account struct {
 	book    *Book
 	name    string
@@ -59,7 +59,7 @@ type account struct {
 	entries map[string]*entry // by Quota.key
 }
 
-// OpenBook opens the book over the shards that this process owns now and later. now is the clock, such as time.Now. The
+// OpenBook opens the book over the shards owned by this process now and later. now is the clock, such as time.Now. The
 // book must be closed before the set is.
 func OpenBook(set *shard.Set, now func() time.Time, log *slog.Logger) *Book {
 	ctx, stop := context.WithCancel(context.Background())
@@ -74,14 +74,14 @@ func OpenBook(set *shard.Set, now func() time.Time, log *slog.Logger) *Book {
 	return b
 }
 
-// Close writes what is not written yet.
+// Close writes the unwritten counts.
 func (b *Book) Close() {
 	b.stop()
 	b.done.Wait()
 	b.homes.Close()
 }
 
-// keep writes what was counted until the book is closed.
+// keep writes the counts until the book is closed.
 func (b *Book) keep(ctx context.Context) {
 	ticker := time.NewTicker(flushEvery)
 	defer ticker.Stop()
@@ -98,7 +98,7 @@ func (b *Book) keep(ctx context.Context) {
 			b.flush(ctx)
 		case e := <-b.early:
 			if dirty, _ := e.unwritten(b.now()); dirty {
-				_ = e.write(ctx, started{}) // what fails is written with the others
+				_ = e.write(ctx, started{}) // after an error, it is written with the others
 			}
 		case <-ctx.Done():
 			return
@@ -106,7 +106,7 @@ func (b *Book) keep(ctx context.Context) {
 	}
 }
 
-// entries returns all entries that are in memory.
+// entries returns all entries in memory.
 func (b *Book) entries() (all []*entry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -118,7 +118,7 @@ func (b *Book) entries() (all []*entry) {
 	return all
 }
 
-// flush writes all entries that have changed, and forgets unused ones.
+// flush writes all changed entries, and forgets unused ones.
 func (b *Book) flush(ctx context.Context) {
 	now := b.now()
 	var failed []*home
@@ -140,7 +140,7 @@ func (b *Book) flush(ctx context.Context) {
 	}
 }
 
-// dropStale drops the entries of the store that nothing was counted in for long. What is in use is not that old.
+// dropStale drops old entries of the store, without a count for long. An entry in use is not as old.
 func (h *home) dropStale(ctx context.Context, day int64) {
 	for one, err := range h.store.List(ctx, string(logname.Quota), "") {
 		if err != nil {
@@ -166,7 +166,7 @@ func (b *Book) account(name string) *account {
 	return b.accounts[name]
 }
 
-// entry returns the entry of a key, as the store has it where this process owns its shard. It must be released.
+// entry returns the entry of a key, as the store has it if this process owns its shard. It must be released.
 func (a *account) entry(ctx context.Context, key string) (*entry, error) {
 	a.mu.RLock()
 	e := a.entries[key]
@@ -207,7 +207,7 @@ func (a *account) newEntry(key string) (*entry, error) {
 	return e, nil
 }
 
-// forget forgets an entry that is in the store, unless it is used again.
+// forget forgets a stored entry, unless it is used again.
 func (a *account) forget(e *entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

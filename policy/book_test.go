@@ -18,7 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestFiftyLeaders: fifty Leaders call at once, each as often as it can, and each gets exactly what its quotas have.
+// TestFiftyLeaders: fifty Leaders call at once, each without a pause, and each gets exactly its quotas.
 func TestFiftyLeaders(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := replay.NewMemory(replay.Settings{})
@@ -144,7 +144,7 @@ func TestKeptOverRestarts(t *testing.T) {
 	}
 }
 
-// appending is a store that counts appends.
+// appending is a store counting appends.
 type appending struct {
 	replay.Store
 	appends atomic.Int64
@@ -155,9 +155,9 @@ func (c *appending) Append(ctx context.Context, a replay.Append) error {
 	return c.Store.Append(ctx, a)
 }
 
-// TestStartsAhead: not each start is written, and yet no start is begun that the store does not count, whatever is
-// written meanwhile. A crash counts a hundredth of the quota too much at most, and what was under way; an orderly end,
-// nothing.
+// TestStartsAhead: not each start is written, and yet no start is begun without a count in the store, whatever is
+// written meanwhile. A crash counts a hundredth of the quota too much at most, and the starts under way; an orderly
+// end, nothing.
 func TestStartsAhead(t *testing.T) {
 	for _, crash := range []bool{false, true} {
 		bubble.Test(t, func(t *testing.T) {
@@ -212,8 +212,8 @@ func TestStartsAhead(t *testing.T) {
 	}
 }
 
-// TestClockSteps: a day begins at midnight of UTC, a clock that goes back gives nothing anew, and one that comes back
-// from far in the future does not stop the days.
+// TestClockSteps: a day begins at midnight of UTC, a clock going back gives nothing anew, and one coming back from far
+// in the future does not stop the days.
 func TestClockSteps(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) { // it begins at midnight
 		store := replay.NewMemory(replay.Settings{})
@@ -255,8 +255,8 @@ func TestClockSteps(t *testing.T) {
 	})
 }
 
-// TestRestartsWithClockSteps: fifty Leaders use up what they have, and a clock that has gone back gives none of
-// them anything anew after a restart, whether the process has ended or crashed.
+// TestRestartsWithClockSteps: fifty Leaders use up their quotas, and a clock set back gives none of them anything anew
+// after a restart, whether the process has ended or crashed.
 func TestRestartsWithClockSteps(t *testing.T) {
 	const leaders = 50
 	for _, crash := range []bool{false, true} {
@@ -317,7 +317,7 @@ func TestRestartsWithClockSteps(t *testing.T) {
 	}
 }
 
-// failing is a store that fails for a while.
+// failing is a store with failures for a while.
 type failing struct {
 	replay.Store
 	fails atomic.Bool
@@ -337,8 +337,8 @@ func (f *failing) Head(ctx context.Context, log string) (replay.Head, error) {
 	return f.Store.Head(ctx, log)
 }
 
-// TestAStoreThatFails: a start that cannot be counted is not begun, and a caller that is not known is not let in, until
-// the store works again.
+// TestAStoreThatFails: an uncounted start is not begun, and an unknown caller is not let in, until the store works
+// again.
 func TestAStoreThatFails(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := &failing{Store: replay.NewMemory(replay.Settings{})}
@@ -368,7 +368,7 @@ func TestAStoreThatFails(t *testing.T) {
 	})
 }
 
-// TestForgotten: what no call uses leaves the memory, and is as it was when it is used again. What is old leaves the
+// TestForgotten: an unused entry leaves the memory, and is as it was when it is used again. An old one leaves the
 // store.
 func TestForgotten(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
@@ -398,8 +398,8 @@ func TestForgotten(t *testing.T) {
 	})
 }
 
-// TestManyQuotas is a property: whatever calls are made, no quota has counted more than its limit, nor a start that was
-// none.
+// TestManyQuotas is a property: whatever calls are made, no quota has counted more than its limit, nor a start not
+// made.
 func TestManyQuotas(t *testing.T) {
 	for seed := range uint64(50) {
 		bubble.Test(t, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// attributes are the attributes of a certificate that conditions may name. Each reports whether one of some values is
+// attributes are the attributes of a certificate for use in conditions. Each reports whether one of some values is
 // there.
 var attributes = map[string]func(c *x509.Certificate, values []string) bool{
 	"common_name":         func(c *x509.Certificate, v []string) bool { return slices.Contains(v, c.Subject.CommonName) },
@@ -40,7 +40,7 @@ func meet(a, b []string) bool {
 	return slices.ContainsFunc(a, func(one string) bool { return slices.Contains(b, one) })
 }
 
-// certified holds if the certificate that proves the caller has an attribute with one of a few values.
+// certified holds if the certificate of the caller's proof has an attribute with one of a few values.
 type certified struct {
 	has    func(*x509.Certificate, []string) bool
 	values []string

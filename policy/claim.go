@@ -11,8 +11,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 )
 
-// claimed holds if a claim of the caller's token has one of a few values, or is a list that has one. The name of a
-// claim in an object is that of the object, a dot, and its own. A claim scope or scp is a list of words.
+// claimed holds if a claim of the caller's token has one of a few values, or is a list with one of them. The name of a
+// claim in an object is the object's name, a dot, and its own. A claim scope or scp is a list of words.
 type claimed struct {
 	name   string
 	values []string
@@ -54,7 +54,8 @@ func (h claimed) is(v gjson.Result) bool {
 	return false
 }
 
-// memberAt returns the member of an object that has a name, or else that of the object which the name begins with.
+// memberAt returns the member of an object by its name, or else a member of the object named by the beginning of the
+// name.
 func memberAt(object gjson.Result, name string) (found gjson.Result) {
 	if found = jsonrpc.Member(object, name); found.Exists() || !object.IsObject() {
 		return found

@@ -9,22 +9,22 @@ import (
 )
 
 const (
-	// tellAfter is how long what entries owe is gathered before their owner is told.
+	// tellAfter is the time for gathering the debts of entries before their owner learns of them.
 	tellAfter = 50 * time.Millisecond
-	// tellAgain is after how long an owner is told again that has not answered.
+	// tellAgain is the time after which an owner without an answer gets them again.
 	tellAgain = time.Second
-	// tellLast is how long the owners are told at the end of the process.
+	// tellLast is the time for telling the owners at the end of the process.
 	tellLast = 2 * time.Second
 )
 
-// debts are the entries of one shard whose owner is to count what was used here.
+// debts are the entries of one shard with uses from here for the owner to count.
 type debts struct {
 	mu   sync.Mutex
 	list []*entry // each is used until it is taken off
 	wake chan struct{}
 }
 
-// openDebts tells the owners of all shards what they are to count, until ctx ends.
+// openDebts tells the owners of all shards their counts, until ctx ends.
 func (b *Book) openDebts(ctx context.Context) {
 	b.debts = make([]debts, b.set.Count())
 	for shard := range b.debts {
@@ -37,7 +37,7 @@ func (b *Book) openDebts(ctx context.Context) {
 			}
 			last, done := context.WithTimeout(context.WithoutCancel(ctx), tellLast)
 			defer done()
-			_ = b.tell(last, shard, d) // what an owner that cannot be reached is owed is lost
+			_ = b.tell(last, shard, d) // the debt to an unreachable owner is lost
 		})
 	}
 }
@@ -73,10 +73,10 @@ func (d *debts) add(e *entry) {
 	}
 }
 
-// maxTold is of how many entries an owner is told at once.
+// maxTold is the number of entries in one message to an owner, at most.
 const maxTold = 500
 
-// tell tells the owner of a shard what it is to count. After an error, it is owed still.
+// tell tells the owner of a shard its counts. After an error, it is owed still.
 func (b *Book) tell(ctx context.Context, shard int, d *debts) error {
 	for {
 		d.mu.Lock()
@@ -114,7 +114,7 @@ func (b *Book) tell(ctx context.Context, shard int, d *debts) error {
 	}
 }
 
-// owes adds to what the owner of the entry is to count.
+// owes adds to the debt to the owner of the entry.
 func (e *entry) owes(a amount) {
 	if a == (amount{}) {
 		return

@@ -14,33 +14,33 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// entry is what one quota has counted under one key.
+// entry is one quota's count under one key.
 type entry struct {
 	account *account
 	key     string
 	log     string
 	shard   int
-	users   atomic.Int32         // who may still count in it
-	home    atomic.Pointer[home] // whose store has the state; nil where another process counts. It changes under mu
+	users   atomic.Int32         // those still counting in it
+	home    atomic.Pointer[home] // has the store of the state; nil if another process counts. It changes under mu
 
 	mu      sync.Mutex
-	state   state  // where another process counts: what that process has last answered, and owed
-	owed    amount // that its owner is to count
-	version uint64 // of starts: it is raised with each that is to be stored
+	state   state  // if another process counts: the last answer of that process, and the debt
+	owed    amount // for its owner to count
+	version uint64 // of starts: it is raised with each start to be stored
 	dirty   bool   // state is not in the store
 	used    time.Time
 
 	writing  sync.Mutex // held while the entry is written or loaded; taken before mu
 	revision uint64     // of the log
-	written  uint64     // the version that the log has
-	left     uint64     // the version that the log had when the entry has last left a home
+	written  uint64     // the version in the log
+	left     uint64     // the version in the log when the entry last left a home
 }
 
-// state is what was counted.
+// state is the counts of an entry.
 type state struct {
 	day    int64 // of starts and bytes, since 1970
 	starts int64
-	kept   int64 // as how many the store counts the starts of the day; none is begun that it does not count
+	kept   int64 // the store's number of starts of the day; none is begun beyond it
 	bytes  int64
 	calls  bucket
 }
@@ -68,9 +68,8 @@ const day = 24 * 60 * 60
 
 func dayOf(t time.Time) int64 { return t.Unix() / day }
 
-// roll begins a new day if there is one. A clock that goes back by no more than a day, for example over midnight, is
-// still in the later day. One that goes back further was wrong before: what is counted stays so until its next
-// midnight.
+// roll begins a new day if there is one. A clock going back by no more than a day, for example over midnight, is still
+// in the later day. A clock going back further was wrong before: the counts stay until its next midnight.
 func (s *state) roll(now time.Time) {
 	switch today := dayOf(now); {
 	case today > s.day:
@@ -80,7 +79,7 @@ func (s *state) roll(now time.Time) {
 	}
 }
 
-// untilNextDay returns the time until what is counted on a day begins anew.
+// untilNextDay returns the time until the counts of a day begin anew.
 func (s *state) untilNextDay(now time.Time) time.Duration {
 	return time.Unix((s.day+1)*day, 0).Sub(now)
 }
@@ -95,7 +94,7 @@ func (e *entry) lock(now time.Time) (here bool) {
 	return e.home.Load() != nil
 }
 
-// call counts a call, or returns why a quota refuses it.
+// call counts a call, or returns a quota's refusal.
 func (e *entry) call(ctx context.Context, q *Quota, now time.Time) (full *task.Error, err error) {
 	limit, wait, here := e.tryCall(q, now)
 	if !here && (q.Calls.N > 0 || q.Bytes > 0) {
@@ -110,7 +109,7 @@ func (e *entry) call(ctx context.Context, q *Quota, now time.Time) (full *task.E
 	return exceeded(q, limit, q.Calls.Burst, wait), nil
 }
 
-// tryCall counts a call where the entry counts here. limit is what has refused it; empty for nothing.
+// tryCall counts a call if the entry counts here. limit is the refusing limit; empty for none.
 func (e *entry) tryCall(q *Quota, now time.Time) (limit string, wait time.Duration, here bool) {
 	here = e.lock(now)
 	defer e.mu.Unlock()
@@ -129,7 +128,7 @@ func (e *entry) tryCall(q *Quota, now time.Time) (limit string, wait time.Durati
 	return "", 0, true
 }
 
-// uncall takes back what call has counted.
+// uncall takes back the count of call.
 func (e *entry) uncall(q *Quota) {
 	if q.Calls.N == 0 {
 		return
@@ -144,7 +143,7 @@ func (e *entry) settle(a amount) {
 	}
 }
 
-// add counts an amount where the entry counts here, and reports whether it does.
+// add counts an amount if the entry counts here, and reports whether it does.
 func (e *entry) add(a amount, now time.Time) (here bool) {
 	here = e.lock(now)
 	defer e.mu.Unlock()
@@ -167,8 +166,8 @@ func (e *entry) add(a amount, now time.Time) (here bool) {
 	return true
 }
 
-// start counts a start, unless there were as many as a quota has, which most 0 does not say. It returns what stored is
-// to be called with before the task is started.
+// start counts a start, unless there were as many as the quota has; with most 0, it has any number. It returns the
+// argument for stored, to be called before the task is started.
 func (e *entry) start(
 	ctx context.Context, q *Quota, most int64, now time.Time,
 ) (s started, full *task.Error, err error) {
@@ -186,8 +185,8 @@ func (e *entry) start(
 	return s, exceeded(q, limit, most, wait), nil
 }
 
-// startKept counts a start on a day, if the store counts one more than there are, and a quota has as many, which most 0
-// does not say.
+// startKept counts a start on a day, if the store counts one more than there are, and the quota has one left; with most
+// 0, it has any number.
 func (e *entry) startKept(most int64, now time.Time) (day int64, ok bool) {
 	here := e.lock(now)
 	defer e.mu.Unlock()
@@ -200,7 +199,7 @@ func (e *entry) startKept(most int64, now time.Time) (day int64, ok bool) {
 	return s.day, true
 }
 
-// unstartKept takes back what startKept has counted on a day. The store still counts it, for the next start.
+// unstartKept takes back a count of startKept on a day. The store still counts it, for the next start.
 func (e *entry) unstartKept(of int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -209,15 +208,15 @@ func (e *entry) unstartKept(of int64) {
 	}
 }
 
-// started is a start that is counted.
+// started is a counted start.
 type started struct {
-	home    *home // where it is counted; nil where it is stored already
+	home    *home // the home of its count; nil if it is stored already
 	version uint64
-	most    int64 // that there may be; 0 for any number
+	most    int64 // bound of the number of starts; 0 for any number
 	day     int64
 }
 
-// tryStart counts a start where the entry counts here. limit is what has refused it; empty for nothing.
+// tryStart counts a start if the entry counts here. limit is the refusing limit; empty for none.
 func (e *entry) tryStart(most int64, now time.Time) (s started, limit string, wait time.Duration, here bool) {
 	here = e.lock(now)
 	defer e.mu.Unlock()
@@ -236,7 +235,7 @@ func (e *entry) tryStart(most int64, now time.Time) (s started, limit string, wa
 	return started{e.home.Load(), e.version, most, e.state.day}, "", 0, true
 }
 
-// stored returns when a start that is counted is stored.
+// stored returns once a counted start is stored.
 func (e *entry) stored(ctx context.Context, s started) error {
 	if s.home == nil {
 		return nil
@@ -244,12 +243,12 @@ func (e *entry) stored(ctx context.Context, s started) error {
 	return e.write(ctx, s)
 }
 
-// unstart takes back a start of a day that was none.
+// unstart takes back a start of a day, not made after all.
 func (e *entry) unstart(of int64) {
 	e.settle(amount{Day: of, Unstarts: 1})
 }
 
-// startsOf returns how many starts are counted of a day.
+// startsOf returns the number of starts of a day.
 func (e *entry) startsOf(day int64) int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -259,8 +258,8 @@ func (e *entry) startsOf(day int64) int64 {
 	return e.state.starts
 }
 
-// send counts bytes, and returns why no more should be sent. Where another process counts, that is as of its last
-// answer.
+// send counts bytes, and returns an error if no more should be sent. If another process counts, the count is as of its
+// last answer.
 func (e *entry) send(q *Quota, n int64, now time.Time) (full *task.Error) {
 	here := e.lock(now)
 	e.state.bytes += n
@@ -314,7 +313,7 @@ func (e *entry) load(ctx context.Context, h *home) error {
 	return nil
 }
 
-// unreadable returns the error of a call of which the store does not say what was counted before it.
+// unreadable returns the error of a call if the store does not give the counts before it.
 func unreadable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -323,7 +322,7 @@ func unreadable(ctx context.Context, err error) error {
 		WithData("reason", "STORE_UNAVAILABLE")
 }
 
-// write writes the entry if the store does not have a start. Those that wait for each other here write once. The zero
+// write writes the entry if the store does not have a start. Callers waiting for each other here write once. The zero
 // start has it written wherever it counts.
 func (e *entry) write(ctx context.Context, s started) error {
 	e.writing.Lock()
@@ -334,7 +333,7 @@ func (e *entry) write(ctx context.Context, s started) error {
 		if e.left >= s.version {
 			return nil
 		}
-		return replay.ErrFenced // it is lost with what was counted
+		return replay.ErrFenced // it is lost with the other counts
 	case h == nil, s.version > 0 && e.written >= s.version:
 		return nil
 	}
@@ -342,7 +341,7 @@ func (e *entry) write(ctx context.Context, s started) error {
 }
 
 // writeTo writes the entry to the store of its home. e.writing is held. Of most starts on a day, some are written
-// ahead, so that not each of them is a write; 0 for none.
+// ahead, to save a write for each; 0 for none.
 func (e *entry) writeTo(ctx context.Context, h *home, most int64) error {
 	for range 2 {
 		written, at := e.unstored(most)
@@ -364,7 +363,7 @@ func (e *entry) writeTo(ctx context.Context, h *home, most int64) error {
 		if !errors.Is(err, replay.ErrConflict) {
 			return err
 		}
-		// An append that the store could not confirm was written all the same, or the entry was dropped.
+		// An append not confirmed by the store was written all the same, or the entry was dropped.
 		head, err := h.store.Head(ctx, e.log)
 		if err != nil && !errors.Is(err, replay.ErrNotFound) {
 			return err
@@ -374,7 +373,7 @@ func (e *entry) writeTo(ctx context.Context, h *home, most int64) error {
 	return replay.ErrConflict
 }
 
-// maxAhead is how many starts are written ahead at most.
+// maxAhead is the number of starts written ahead, at most.
 const maxAhead = 100
 
 // unstored returns the state as it is to be stored, and its version.

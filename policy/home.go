@@ -9,12 +9,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// home is one shard that this process owns: it counts what has its logs there.
+// home is one shard owned by this process: it counts the entries with logs there.
 type home struct {
 	book  *Book
 	store replay.Store
 
-	mu     sync.Mutex // taken before that of an entry
+	mu     sync.Mutex // taken before an entry's mutex
 	closed bool       // no entry counts here any more
 }
 
@@ -22,8 +22,7 @@ func (b *Book) openHome(_ context.Context, _ int, store replay.Store) (*home, er
 	return &home{book: b, store: store}, nil
 }
 
-// close has entries count here no more, and writes what is not written yet. What is used since counts at the next
-// owner.
+// close has entries count here no more, and writes the unwritten counts. Later uses count at the next owner.
 func (h *home) close() {
 	h.mu.Lock()
 	h.closed = true

@@ -16,7 +16,7 @@ import (
 // zero Match has every call.
 type Match struct {
 	AIC       []string // a whole AIC
-	Registrar []string // the beginning of an AIC up to its registrar, as an AIC of that generation writes it
+	Registrar []string // the beginning of an AIC up to its registrar, as an AIC of the same generation writes it
 	Vendor    []string // likewise, up to its vendor
 	Ontology  []string // likewise, up to its ontology
 
@@ -27,17 +27,17 @@ type Match struct {
 	Dialect []string // the name of a dialect, or of a family of them
 	Command []string // a command, or another operation
 	Method  []string // the dialect's own name of it
-	Skill   []string // the skill that a message asks for, or those of an invitation
+	Skill   []string // the skill a message asks for, or those of an invitation
 	Mount   []string // the path of the mount point
 }
 
-// Names are the names that a Match may have.
+// Names are the possible names in a Match.
 type Names struct {
 	Commands []string
 	Dialects []string
 }
 
-// matcher is a Match that can be asked. It allocates nothing, unless it looks into a message or a token.
+// matcher is a compiled Match. It allocates nothing, unless it looks into a message or a token.
 type matcher []condition
 
 type condition interface{ holds(c *Call) bool }
@@ -51,8 +51,8 @@ func (m matcher) holds(c *Call) bool {
 	return true
 }
 
-// compile checks a Match. every says that it lets calls in: then all skills that a call asks for must be listed, and
-// otherwise one of them.
+// compile checks a Match. every is true if it lets calls in: then all skills of a call must be listed, and otherwise
+// one of them.
 func (m *Match) compile(n Names, every bool) (all matcher, err error) {
 	add := func(name string, values []string, make func([]string) (condition, error)) {
 		if err != nil || values == nil {
@@ -152,8 +152,8 @@ func (d dialects) holds(c *Call) bool {
 	return false
 }
 
-// aicOf returns the AIC of the Leader; empty if it has none. Where callers are not identified, it is the one that the
-// caller claims.
+// aicOf returns the AIC of the Leader; empty if it has none. If callers are not identified, it is the one claimed by
+// the caller.
 func aicOf(c *Call) string {
 	if c.Peer.Verified() && c.Peer.Kind != identity.AICKind {
 		return ""
@@ -161,7 +161,7 @@ func aicOf(c *Call) string {
 	return c.Leader
 }
 
-// aics holds if one of a few AICs, or beginnings of AICs, is that of the Leader.
+// aics holds if the Leader's AIC is one of a few AICs, or begins with one of a few beginnings.
 type aics[T any] struct {
 	list []T
 	is   func(one T, aic string) bool

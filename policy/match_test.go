@@ -56,7 +56,7 @@ func withClaims(claims string) *identity.Peer {
 		Claims: &identity.Claims{JSON: claims}}
 }
 
-// TestConditions: each condition holds for what it names, and for nothing else.
+// TestConditions: each condition holds for the values it names, and for nothing else.
 func TestConditions(t *testing.T) {
 	v1, v2, none := byCertificate(aicV1), byCertificate(aicV2), new(identity.Peer)
 	params := func(s string) func(*Call) { return func(c *Call) { c.Message.Params = json.RawMessage(s) } }
@@ -192,7 +192,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestBadConditions: a mistake is found when the configuration is read, and the error says what to change.
+// TestBadConditions: a mistake is found when the configuration is read, and the error names the remedy.
 func TestBadConditions(t *testing.T) {
 	for want, m := range map[string]Match{
 		"aic: the AIC has 3 characters":          {AIC: []string{"abc"}},
@@ -226,7 +226,7 @@ func newPolicy(t testing.TB, c Config) *Policy {
 	return p
 }
 
-// ruleOf returns the name of the rule that has refused a call; empty for none.
+// ruleOf returns the name of the rule refusing a call; empty for none.
 func ruleOf(err error) string {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return r.Rule
@@ -234,7 +234,7 @@ func ruleOf(err error) string {
 	return ""
 }
 
-// TestRules: the first rule that has a call decides, and a call that none has is denied. The caller is told the same.
+// TestRules: the first rule with a call decides, and a call without a rule is denied. The caller learns the same.
 func TestRules(t *testing.T) {
 	c := Config{Rules: []Rule{
 		{Name: "blocked", Deny: true, Match: Match{AIC: []string{aicV2}}},
@@ -277,7 +277,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestFurther: a decision point is asked about what the rules allow, and about nothing else.
+// TestFurther: a decision point is asked about calls allowed by the rules, and about nothing else.
 func TestFurther(t *testing.T) {
 	asked := 0
 	c := Config{
@@ -294,7 +294,7 @@ func TestFurther(t *testing.T) {
 	}
 }
 
-// TestBadRules: what could let in nobody, or is named twice, is a mistake.
+// TestBadRules: rules letting in nothing, or with one name twice, are a mistake.
 func TestBadRules(t *testing.T) {
 	for want, c := range map[string]Config{
 		"no rule allows a call":      {Rules: []Rule{{Deny: true}}},
@@ -319,8 +319,8 @@ func TestBadRules(t *testing.T) {
 	}
 }
 
-// FuzzMatch: whatever conditions say, to read and to ask them does no harm, and a whole AIC or its beginning that is
-// accepted has its own Leader.
+// FuzzMatch: whatever conditions say, reading and asking them does no harm, and an accepted AIC, or its accepted
+// beginning, has its own Leader.
 func FuzzMatch(f *testing.F) {
 	f.Add(aicV1, "10001", "organization", "ACME", "scope", `{"scope":"a b"}`, `{"skillId":"x"}`)
 	f.Add(aicV2, "1.2.156.3088.1.1", "serial", "0:1", "a.b", `{"a":{"b":[1]}}`, `[]`)

@@ -10,11 +10,11 @@ import (
 	"sync/atomic"
 )
 
-// Meter counts what the policies of one Partner have decided, over all configurations. The zero value is ready for use,
+// Meter counts the decisions of the policies of one Partner, over all configurations. The zero value is ready for use,
 // by any number of goroutines at once.
 type Meter struct{ rules, quotas counters }
 
-// counters count decisions by the names of what has decided.
+// counters count decisions by the names of their rules or quotas.
 type counters struct {
 	mu sync.Mutex
 	of map[string]*decisions // entries are small and are kept
@@ -22,7 +22,7 @@ type counters struct {
 
 type decisions struct{ allowed, denied, dry atomic.Uint64 }
 
-// Count is how often something has decided. DryRun are refusals that were none, in a dry run.
+// Count is the number of decisions of a rule or a quota. DryRun are refusals in a dry run, without effect.
 type Count struct {
 	Name                    string // of a rule, or of a quota
 	Allowed, Denied, DryRun uint64
@@ -58,8 +58,8 @@ func (d *decisions) count(name string) Count {
 	return Count{name, d.allowed.Load(), d.denied.Load(), d.dry.Load()}
 }
 
-// Rules yields what each rule has decided, in the order of their names.
+// Rules yields the decisions of each rule, in the order of their names.
 func (m *Meter) Rules() iter.Seq[Count] { return m.rules.all() }
 
-// Quotas yields how often each quota has refused something, in the order of their names.
+// Quotas yields the number of refusals of each quota, in the order of their names.
 func (m *Meter) Quotas() iter.Seq[Count] { return m.quotas.all() }

@@ -20,14 +20,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// node is one of several processes that count together.
+// node is one of several processes counting together.
 type node struct {
 	*replaytest.Node
 	policy *Policy
 	book   *Book
 }
 
-// nodes returns processes over the same shards, each of which owns some.
+// nodes returns processes over the same shards, each owning some.
 func nodes(t *testing.T, shards *replaytest.Shards, n int, quotas ...Quota) (all []*node) {
 	t.Helper()
 	for range n {
@@ -51,8 +51,8 @@ func nodes(t *testing.T, shards *replaytest.Shards, n int, quotas ...Quota) (all
 	return all
 }
 
-// TestNodes: Leaders that call at several processes at once get exactly what their quotas have, also while the shards
-// in which they are counted are handed over.
+// TestNodes: Leaders calling at several processes at once get exactly their quotas, also while the shards with the
+// counts are handed over.
 func TestNodes(t *testing.T) {
 	for _, moves := range []bool{false, true} {
 		bubble.Test(t, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// TestBytesOfNodes: what streams of several processes are sent counts together, and each of them ends soon after the
+// TestBytesOfNodes: the bytes of the streams of several processes count together, and each stream ends soon after the
 // quota is used up.
 func TestBytesOfNodes(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestBytesOfNodes(t *testing.T) {
 			})
 		}
 		streams.Wait()
-		// Each may send for the time after which the others are told.
+		// Each may send until the others learn of it.
 		if most := int64(30_000 + 3*10*(2*tellAfter/time.Millisecond)); sent < 30_000 || sent > most {
 			t.Errorf("%d bytes were sent, want 30000 to %d", sent, most)
 		}
@@ -155,8 +155,8 @@ func TestBytesOfNodes(t *testing.T) {
 	})
 }
 
-// TestNoOwner: a call waits for the owner of what counts it, and is refused if there is none: what cannot be counted is
-// not let in. A stream goes on, and what it is sent is counted later.
+// TestNoOwner: a call waits for the owner of its count, and is refused if there is none: an uncounted call is not let
+// in. A stream goes on, and its bytes are counted later.
 func TestNoOwner(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		shards := replaytest.NewShards(1)
@@ -190,8 +190,7 @@ func TestNoOwner(t *testing.T) {
 	})
 }
 
-// TestOwedInParts: an owner that can count only a part of what it is owed is asked to count the rest later, and nothing
-// twice.
+// TestOwedInParts: an owner able to count only a part of its debt is asked to count the rest later, and nothing twice.
 func TestOwedInParts(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		shards := replaytest.NewShards(2)
@@ -205,7 +204,7 @@ func TestOwedInParts(t *testing.T) {
 		parts := 0
 		ask.New(owner.set, "parts", func(ctx context.Context, shard int, q question) ([]counted, error) {
 			if parts++; parts == 1 {
-				q.Owed[1].Key = leaderOf(of[1][0]).Leader() // which counts elsewhere
+				q.Owed[1].Key = leaderOf(of[1][0]).Leader() // it counts elsewhere
 			}
 			return owner.answer(ctx, shard, q)
 		})
@@ -235,7 +234,7 @@ func TestOwedInParts(t *testing.T) {
 	})
 }
 
-// TestSeized: what a former owner has counted of starts counts at the next one, which has taken its shard over.
+// TestSeized: a former owner's count of starts counts at the next one, after the shard was taken over.
 func TestSeized(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		shards := replaytest.NewShards(1)

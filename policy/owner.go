@@ -11,8 +11,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// question is what a process asks the owner of the shard in which something is counted: whether it counts one more call
-// or start, or that it counts what is owed. The limits are those of the process that asks.
+// question is a process's question to the owner of an entry's shard: whether it counts one more call or start, or the
+// order to count a debt. The limits are those of the asking process.
 type question struct {
 	Quota string
 	Key   string
@@ -25,34 +25,34 @@ type question struct {
 	Owed []owed `json:",omitempty"` // of several entries; then nothing else counts
 }
 
-// owed is what one entry is owed.
+// owed is the debt of one entry.
 type owed struct {
 	Quota, Key string
 	amount
 }
 
-// amount is what was used, or given back, where the entry does not count.
+// amount is used, or given back, away from the process counting the entry.
 type amount struct {
 	Sent     int64 `json:",omitempty"` // bytes
-	Day      int64 `json:",omitempty"` // of starts that were none
+	Day      int64 `json:",omitempty"` // of starts not made after all
 	Unstarts int64 `json:",omitempty"`
-	Calls    Rate  `json:",omitzero"` // of calls that were refused
+	Calls    Rate  `json:",omitzero"` // of refused calls
 	Uncalls  int   `json:",omitempty"`
 }
 
-// counted is the answer of an owner, for each entry that it has counted.
+// counted is the answer of an owner, for each entry counted by it.
 type counted struct {
-	Limit string        `json:",omitempty"` // that has refused; empty for none
+	Limit string        `json:",omitempty"` // the refusing limit; empty for none
 	Wait  time.Duration `json:",omitempty"` // until it may be tried again
 
-	Day    int64 // what is counted on it follows
+	Day    int64 // of the counts below
 	Starts int64
 	Bytes  int64
 }
 
 var errNotAnswered = errors.New("the owner of the quota has not answered what was asked")
 
-// ask asks the owner of the entry. limit is what has refused; empty for nothing.
+// ask asks the owner of the entry. limit is the refusing limit; empty for none.
 func (e *entry) ask(ctx context.Context, q *question) (limit string, wait time.Duration, err error) {
 	q.Quota, q.Key = e.account.name, e.key
 	all, err := e.account.book.owners.Of(ctx, e.shard, *q)
@@ -68,7 +68,7 @@ func (e *entry) ask(ctx context.Context, q *question) (limit string, wait time.D
 	return all[0].Limit, all[0].Wait, nil
 }
 
-// told takes over what the owner has counted.
+// told takes over the owner's counts.
 func (e *entry) told(c *counted) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -98,8 +98,8 @@ func (b *Book) answer(ctx context.Context, shard int, q question) (all []counted
 	return all, nil
 }
 
-// here calls f with an entry that counts here, and returns what it has counted. The error is a replay.ErrFenced if
-// another process owns the shard, or f reports that it has lost it.
+// here calls f with an entry counting here, and returns its counts. The error is a replay.ErrFenced if another process
+// owns the shard, or f reports its loss.
 func (b *Book) here(
 	ctx context.Context, shard int, quota, key string, f func(e *entry, now time.Time) (counts bool, err error),
 ) (c counted, err error) {

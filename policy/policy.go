@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Rule allows or denies the calls for which its conditions hold.
+// Rule allows or denies the calls under its conditions.
 type Rule struct {
 	Name  string // for logs; default: its number
 	Deny  bool
@@ -24,18 +24,18 @@ type Rule struct {
 type Config struct {
 	// Rules are asked in this order. None: all calls are allowed.
 	Rules []Rule
-	// DryRun has no rule refuse a call: what would be refused is logged and counted.
+	// DryRun has no rule refuse a call: possible refusals are logged and counted.
 	DryRun bool
-	// Further is asked about each call that the rules and the quotas let in; nil for nothing. An error refuses the
-	// call: that of ctx, or the cause of the refusal, for the log.
+	// Further is asked about each call let in by the rules and the quotas; nil for nothing. An error refuses the call: the
+	// error of ctx, or the cause of the refusal, for the log.
 	Further func(ctx context.Context, c *Call) error
 	Quotas  []Quota
 
 	// Ready waits until the policy is open; nil if it is. An error refuses the call.
 	Ready func(context.Context) error
 
-	Partner string // its name, under which a quota of an agent counts
-	Names   Names  // that conditions may have
+	Partner string // its name, the key of a quota of an agent
+	Names   Names  // for conditions
 	Meter   *Meter
 	Log     *slog.Logger
 }
@@ -54,7 +54,7 @@ type rule struct {
 	counts  *decisions
 }
 
-// limited is a quota, and what is counted of it.
+// limited is a quota, and its counts.
 type limited struct {
 	*Quota
 	matches matcher
@@ -122,9 +122,9 @@ func (p *Policy) Open(b *Book) {
 	}
 }
 
-// Decide decides about a call, and counts it. What the call uses is counted by the Use, which belongs to the caller of
-// Decide. Every error is a *task.Error, or that of ctx: of kind AuthorizationFailed from a rule, with a Refusal as its
-// cause, and LimitExceeded from a quota.
+// Decide decides about a call, and counts it. The call's use of its quotas is counted by the Use, owned by the caller
+// of Decide. Every error is a *task.Error, or the error of ctx: of kind AuthorizationFailed from a rule, with a Refusal
+// as its cause, and LimitExceeded from a quota.
 func (p *Policy) Decide(ctx context.Context, c *Call, u *Use) error {
 	if c.isOperator() {
 		return nil
@@ -144,7 +144,7 @@ func (p *Policy) Decide(ctx context.Context, c *Call, u *Use) error {
 	return err
 }
 
-// both asks about a call, and about what it does besides, unless that is nil.
+// both asks about a call, and about its second action, unless the latter is nil.
 func both(c, also *Call, ask func(*Call) error) error {
 	if err := ask(c); err != nil || also == nil {
 		return err
@@ -152,7 +152,7 @@ func both(c, also *Call, ask func(*Call) error) error {
 	return ask(also)
 }
 
-// Further is the name of what Config.Further has decided, in logs and metrics.
+// Further is the name of the decisions of Config.Further, in logs and metrics.
 const Further = "(decision point)"
 
 // further asks Config.Further.
@@ -179,14 +179,14 @@ func (p *Policy) further(ctx context.Context, c *Call) error {
 	return Denied(err)
 }
 
-// tried counts and logs a refusal that is none, since the policy is only tried.
+// tried counts and logs a refusal without effect, since the policy is only tried.
 func (p *Policy) tried(ctx context.Context, rule string, counts *decisions, c *Call, err error) {
 	counts.dry.Add(1)
 	p.config.Log.InfoContext(ctx, "a policy that is tried would deny a call", "rule", rule, "leader", c.Leader,
 		"dialect", c.Dialect, "command", c.Command, "error", err)
 }
 
-// deciding returns the rule that decides about a call; nil without rules.
+// deciding returns the deciding rule for a call; nil without rules.
 func (p *Policy) deciding(c *Call) *rule {
 	for i := range p.rules {
 		if r := &p.rules[i]; r.matches.holds(c) {
@@ -196,16 +196,16 @@ func (p *Policy) deciding(c *Call) *rule {
 	return nil
 }
 
-// Explanation is what a policy says about a call.
+// Explanation is a policy's view of a call.
 type Explanation struct {
-	Rule   string // that decides; empty without rules
+	Rule   string // the deciding one; empty without rules
 	Denied bool   // by the rule
 	DryRun bool   // the policy is only tried
 	Asks   bool   // Config.Further is asked
 	Quotas []string
 }
 
-// Explain returns what the policy says about a call. It counts nothing, and sends no question to a decision point.
+// Explain returns the policy's view of a call. It counts nothing, and sends no question to a decision point.
 func (p *Policy) Explain(c *Call) Explanation {
 	e := Explanation{DryRun: p.config.DryRun, Asks: p.config.Further != nil}
 	if r := p.deciding(c); r != nil {
@@ -219,7 +219,7 @@ func (p *Policy) Explain(c *Call) Explanation {
 	return e
 }
 
-// Denies returns the error of a call that the rules deny; nil if they do not. It counts nothing.
+// Denies returns the error of a call denied by the rules; nil if they do not deny it. It counts nothing.
 func (p *Policy) Denies(c *Call) error {
 	if r := p.deciding(c); r != nil && r.deny && !p.config.DryRun {
 		return Denied(&Refusal{Rule: r.name})
@@ -244,7 +244,7 @@ func (p *Policy) allow(ctx context.Context, c *Call) error {
 	return Denied(&Refusal{r.name, c.skill.err})
 }
 
-// count counts the call, once, in all quotas that apply to it or to what it does besides, or in none.
+// count counts the call, once, in all quotas for it or for its second action, or in none.
 func (p *Policy) count(ctx context.Context, c, also *Call, u *Use) error {
 	if len(p.quotas) > 0 && p.config.Ready != nil {
 		if err := p.config.Ready(ctx); err != nil {
@@ -279,7 +279,8 @@ func (p *Policy) count(ctx context.Context, c, also *Call, u *Use) error {
 	return nil
 }
 
-// refused returns what is left of the error of a quota, which may be nil: it is counted, and in a dry run it is logged.
+// refused counts the error of a quota, and returns it. In a dry run, it logs the error and returns nil. A nil error
+// stays nil.
 func (p *Policy) refused(ctx context.Context, q *limited, leader string, err *task.Error) error {
 	if err == nil {
 		return nil

@@ -12,32 +12,32 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Scope says whose calls a quota counts together.
+// Scope selects the calls counted together by a quota.
 type Scope string
 
 // The scopes of a quota.
 const (
-	OfLeader Scope = "leader" // those of each Leader; all that are not verified are one
-	OfSet    Scope = "set"    // those of all to whom the quota applies
+	OfLeader Scope = "leader" // those of each Leader; all unverified ones are one
+	OfSet    Scope = "set"    // those of all callers of the quota
 	OfAgent  Scope = "agent"  // those to each agent
 )
 
-// Quota is how much of something those to whom it applies may use. A limit of zero is none.
+// Quota bounds a use of something by the callers of its Match. A limit of zero is none.
 type Quota struct {
 	Name  string
-	Match Match // to which calls it applies
+	Match Match // selects its calls
 	Of    Scope // default: OfLeader
 
 	Calls   Rate
 	Starts  int64 // of tasks, on a day of UTC
 	Tasks   int   // unfinished ones, at each agent
 	Streams int64 // open ones
-	Bytes   int64 // that are sent to callers and to agents, on a day of UTC
+	Bytes   int64 // sent to callers and to agents, on a day of UTC
 
-	DryRun bool // nothing is refused: what would be is logged and counted
+	DryRun bool // nothing is refused: possible refusals are logged and counted
 }
 
-// maxName is how long the name of a rule or of a quota may be, in bytes.
+// maxName is the length of the name of a rule or of a quota, at most, in bytes.
 const maxName = 64
 
 func checkName(name string) error {
@@ -66,7 +66,7 @@ func (q *Quota) check() error {
 	return checkName(q.Name)
 }
 
-// most returns how many tasks may be started on a day; 0 for any number.
+// most returns the number of tasks for a day, at most; 0 for any number.
 func (q *Quota) most() int64 {
 	if q.DryRun { // they are counted all the same
 		return 0
@@ -74,7 +74,7 @@ func (q *Quota) most() int64 {
 	return q.Starts
 }
 
-// key returns under which name the calls count that are counted together.
+// key returns the shared name of calls counted together.
 func (q *Quota) key(c *Call, partner string) string {
 	switch q.Of {
 	case OfSet:
@@ -94,11 +94,11 @@ const (
 	limitBytes   = "bytes"
 )
 
-// unknownWait is after how long a caller is asked to try again where it is not known when there is room.
+// unknownWait is the time after which a caller is asked to try again, if the time of free room is not known.
 const unknownWait = 10 * time.Second
 
 // exceeded returns the error of a call beyond a limit of a quota. It has the name of the quota, which is no secret, and
-// after how many seconds the call may be made.
+// the number of seconds until the call may be made.
 func exceeded(q *Quota, limit string, most int64, wait time.Duration) *task.Error {
 	seconds := int64((wait + time.Second - 1) / time.Second)
 	err := task.Errorf(task.LimitExceeded, "The quota %s is used up: %s.", q.Name, unit(limit, most))

@@ -20,7 +20,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestWebhookCountsOnce: a call that sets a webhook beside its command is counted once in each quota that has either.
+// TestWebhookCountsOnce: a call for a webhook beside its command is counted once in each quota with either.
 func TestWebhookCountsOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := replay.NewMemory(replay.Settings{})
@@ -42,12 +42,12 @@ func TestWebhookCountsOnce(t *testing.T) {
 	})
 }
 
-// clock is a wall clock that can be set.
+// clock is an adjustable wall clock.
 type clock struct{ by atomic.Int64 }
 
 func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.by.Load())) }
 
-// set sets the clock to a time after that of the bubble, and step by more.
+// set sets the clock to a time after the bubble's, and step by more.
 func (c *clock) set(by time.Duration) { c.by.Store(int64(by)) }
 
 func (c *clock) step(by time.Duration) { c.by.Add(int64(by)) }
@@ -66,7 +66,7 @@ func leaderOf(n int) *identity.Peer {
 	return &identity.Peer{Proof: identity.ByToken, Kind: "jwt", ID: fmt.Sprintf("idp|%d", n)}
 }
 
-// start makes a call that starts a task, or that starts it again. It returns the limit that refuses it.
+// start makes a call to start a task, or to start it again. It returns the refusing limit.
 func start(ctx context.Context, p *Policy, peer *identity.Peer, again bool) (limit string, err error) {
 	var u Use
 	if err := p.Decide(ctx, callOf(peer), &u); err != nil {
@@ -95,8 +95,8 @@ func limitOf(err error) string {
 	return e.Data["limit"].(string)
 }
 
-// TestStartKept: starts are left that cost no write once some were written ahead, and none without a look at the store.
-// Where a quota has none, nothing is counted in the others.
+// TestStartKept: starts without a write are left once some were written ahead, and none without a look at the store. If
+// a quota has none, nothing is counted in the others.
 func TestStartKept(t *testing.T) {
 	for _, c := range []struct {
 		starts int64
@@ -141,7 +141,7 @@ func TestStartKept(t *testing.T) {
 	}
 }
 
-// TestTheSameStartAgain: a repeated start is a call and no start, also where no start is left.
+// TestTheSameStartAgain: a repeated start is a call and no start, also if no start is left.
 func TestTheSameStartAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := replay.NewMemory(replay.Settings{})
@@ -162,7 +162,7 @@ func TestTheSameStartAgain(t *testing.T) {
 	})
 }
 
-// TestScopes: calls of a Leader, of all to whom the quota applies, and of all Leaders of a Partner count together.
+// TestScopes: calls of a Leader, of all callers of the quota, and of all Leaders of a Partner count together.
 func TestScopes(t *testing.T) {
 	for of, want := range map[Scope]int{OfLeader: 4, OfSet: 2, OfAgent: 2} {
 		bubble.Test(t, func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestScopes(t *testing.T) {
 	})
 }
 
-// TestDryRunOfAQuota: nothing is refused, and what would be is counted.
+// TestDryRunOfAQuota: nothing is refused, and possible refusals are counted.
 func TestDryRunOfAQuota(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := replay.NewMemory(replay.Settings{})
@@ -286,7 +286,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestARefusedCallIsNotCounted: a call that one quota refuses is not counted by another.
+// TestARefusedCallIsNotCounted: a call refused by one quota is not counted by another.
 func TestARefusedCallIsNotCounted(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := replay.NewMemory(replay.Settings{})
@@ -311,7 +311,7 @@ func TestARefusedCallIsNotCounted(t *testing.T) {
 	})
 }
 
-// TestUses: what quotas have counted is shown in pages, also what is not in the store yet.
+// TestUses: the counts of quotas are shown in pages, also those not in the store yet.
 func TestUses(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := replay.NewMemory(replay.Settings{})
@@ -357,7 +357,7 @@ func TestUses(t *testing.T) {
 	})
 }
 
-// TestQuotasBeforeFurther: a decision point is not asked about a call beyond a quota, and one that it denies counts: it
+// TestQuotasBeforeFurther: a decision point is not asked about a call beyond a quota, and a call it denies counts: it
 // has cost a question, and would cost more for nothing.
 //
 // Promise: a Leader uses more than its share
@@ -389,7 +389,7 @@ func TestQuotasBeforeFurther(t *testing.T) {
 	})
 }
 
-// TestSent: what was sent to the agent is counted with the next bytes, at the latest when the call ends or has become a
+// TestSent: bytes sent to the agent are counted with the next ones, at the latest when the call ends or has become a
 // stream.
 func TestSent(t *testing.T) {
 	for name, end := range map[string]func(u *Use) error{

@@ -12,21 +12,21 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// Rate is how often something may happen: N times in Per, evenly, and Burst times at once. The zero Rate is none.
+// Rate bounds the number of events: N in Per, evenly, and Burst at once. The zero Rate is none.
 type Rate struct {
 	N     int64
 	Per   time.Duration
 	Burst int64
 }
 
-// per is what may stand behind the slash of a Rate.
+// per has the possible units behind the slash of a Rate.
 var per = map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour}
 
 // maxCount is the greatest number in a limit. Sums of a few do not overflow.
 const maxCount = 1 << 50
 
-// ParseRate reads a rate, such as 50/s, or 50/s burst 100. Without a burst, what may happen in a second may happen at
-// once, and at least one.
+// ParseRate reads a rate, such as 50/s, or 50/s burst 100. Without a burst, as many events may happen at once as in a
+// second, and at least one.
 func ParseRate(s string) (r Rate, err error) {
 	count, burst, bursts := strings.Cut(s, " burst ")
 	n, unit, _ := strings.Cut(count, "/")
@@ -83,13 +83,13 @@ func parseCount(s string) (int64, error) {
 	return n, nil
 }
 
-// bucket holds the calls that may be made at once. It fills at its rate.
+// bucket holds the calls possible at once. It fills at its rate.
 type bucket struct {
 	level float64
-	at    time.Time // when level was so; zero for a bucket that is full
+	at    time.Time // the time of level; zero for a full bucket
 }
 
-// fill brings the bucket to a time. One that is before the last one changes nothing.
+// fill brings the bucket to a time. A time before the last one changes nothing.
 func (b *bucket) fill(r Rate, now time.Time) {
 	full := float64(r.Burst)
 	if b.at.IsZero() {
@@ -104,7 +104,7 @@ func (b *bucket) fill(r Rate, now time.Time) {
 	b.level = min(b.level, full)
 }
 
-// take takes one call out of the bucket. If there is none, it returns after how long there is one.
+// take takes one call out of the bucket. If there is none, it returns the time until there is one.
 func (b *bucket) take(r Rate, now time.Time) (wait time.Duration, ok bool) {
 	if b.fill(r, now); b.level >= 1 {
 		b.level--
@@ -116,7 +116,7 @@ func (b *bucket) take(r Rate, now time.Time) (wait time.Duration, ok bool) {
 // give gives n calls back.
 func (b *bucket) give(r Rate, n int) { b.level = min(b.level+float64(n), float64(r.Burst)) }
 
-// slow reports whether a bucket takes longer to fill than its level is unsaved, so that a restart must not fill it.
+// slow reports whether a bucket takes longer to fill than its level is unsaved, so a restart must not fill it.
 func (r Rate) slow() bool {
 	return r.N > 0 && float64(r.Burst)*float64(r.Per)/float64(r.N) > float64(flushEvery)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestRates reads rates, and says what is wrong with others.
+// TestRates reads rates, and finds the mistakes in others.
 func TestRates(t *testing.T) {
 	for s, want := range map[string]Rate{
 		"50/s":           {50, time.Second, 50},
@@ -41,7 +41,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// FuzzRates: what is accepted is a rate by which something can be counted.
+// FuzzRates: an accepted rate can be used for counting.
 func FuzzRates(f *testing.F) {
 	for _, s := range []string{"50/s burst 100", "1/h", "1000/day", "1GiB/day", "9999999999999999999/s"} {
 		f.Add(s)

@@ -12,7 +12,7 @@ import (
 )
 
 // skills holds if a call asks for one of a few skills. With every, it holds if the call asks for at least one, and for
-// no other: a call that asks for two is not let in by the one.
+// no other: a call for two is not let in by the one.
 type skills struct {
 	list  []string
 	every bool
@@ -34,15 +34,15 @@ func (s skills) holds(c *Call) bool {
 		!slices.ContainsFunc(c.Skills, func(one string) bool { return !slices.Contains(s.list, one) })
 }
 
-// skill is what a message says of the skill that it is for.
+// skill is the skill named by a message.
 type skill struct {
 	read  bool
 	named string
 	err   error
 }
 
-// Skill returns the skill that the message of the call names; empty for none. Wherever an agent may look for it, there
-// must be the same name: otherwise the error says, for the log, that one skill would be judged and another one used.
+// Skill returns the skill named by the message of the call; empty for none. All places an agent may look at must have
+// the same name: otherwise the error says, for the log, that one skill would be judged and another one used.
 func (c *Call) Skill() (string, error) {
 	if s := &c.skill; !s.read && c.Message != nil {
 		s.read = true
@@ -55,8 +55,8 @@ func (c *Call) Skill() (string, error) {
 	return c.skill.named, c.skill.err
 }
 
-// in looks for skills in an object, and in those of its members that agents are sent as objects of their own; with all,
-// in all that are objects.
+// in looks for skills in an object, and in those of its members sent to agents as objects of their own; with all, in
+// all its objects.
 func (s *skill) in(object gjson.Result, all bool) {
 	if !object.IsObject() {
 		return

@@ -14,9 +14,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestSkills: a rule that allows a skill lets in the calls that ask for this one alone, wherever an agent may look for
-// it, and one that denies a skill has all that ask for it, too. A call whose skill cannot be told is let in by no rule
-// about skills, and no decision point is asked about it.
+// TestSkills: a rule allowing a skill lets in the calls for this one alone, wherever an agent may look for it, and one
+// denying a skill has all calls for it, too. A call without a clear skill is let in by no rule about skills, and no
+// decision point is asked about it.
 //
 // Promise: a Leader does what it is not meant to do
 func TestSkills(t *testing.T) {
@@ -91,7 +91,7 @@ func TestSkills(t *testing.T) {
 	}
 }
 
-// TestWebhookBeside: a call that sets a webhook beside its command is judged for both.
+// TestWebhookBeside: a call for a webhook beside its command is judged for both.
 //
 // Promise: a Leader does what it is not meant to do
 func TestWebhookBeside(t *testing.T) {

@@ -14,17 +14,17 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// maxQuotas is how many quotas may apply to one call.
+// maxQuotas is the number of quotas for one call, at most.
 const maxQuotas = 8
 
-// Use is what a call that was let in uses of the quotas that apply to it. The zero Use is ready for Decide, and End
-// must be called once after that. It is used by one goroutine at a time.
+// Use is an admitted call's use of its quotas. The zero Use is ready for Decide, and its End must be called once
+// afterwards. It is used by one goroutine at a time.
 type Use struct {
 	policy *Policy
 	leader string
-	ctx    context.Context // of the call, for the log; only where a quota is tried
-	at     time.Time       // when the call was made; zero for a stream, which may last
-	sent   int64           // bytes that Send has not counted yet
+	ctx    context.Context // of the call, for the log; only if a quota is tried
+	at     time.Time       // the time of the call; zero for a stream, which may last
+	sent   int64           // bytes not yet counted by Send
 	n      int
 	of     [maxQuotas]used
 }
@@ -32,27 +32,27 @@ type Use struct {
 type used struct {
 	quota   *limited
 	entry   *entry
-	day     int64 // of the start that is counted, if started
+	day     int64 // of the counted start, if started
 	started bool
 	stream  bool // one is counted
 }
 
 func (u *Use) add(ctx context.Context, p *Policy, q *limited, e *entry, leader string, now time.Time) {
 	u.policy, u.leader, u.at = p, leader, now
-	if q.DryRun { // only that is logged
+	if q.DryRun { // it is only logged
 		u.ctx = ctx
 	}
 	u.of[u.n] = used{quota: q, entry: e}
 	u.n++
 }
 
-// all returns what is used.
+// all returns the used quotas.
 func (u *Use) all() []used { return u.of[:u.n] }
 
 // Any reports whether a quota applies to the call.
 func (u *Use) Any() bool { return u.n > 0 }
 
-// End says that the call uses nothing any more.
+// End ends the call's use of its quotas.
 func (u *Use) End() {
 	u.CloseStream()
 	u.settle()
@@ -63,7 +63,7 @@ func (u *Use) End() {
 	u.policy, u.leader, u.ctx, u.n = nil, "", nil, 0
 }
 
-// Move returns the Use for a stream, whose owner has to End it, and leaves nothing.
+// Move returns the Use for a stream, to be ended by the stream's owner, and leaves nothing.
 func (u *Use) Move() *Use {
 	if u.n == 0 {
 		return nil
@@ -91,12 +91,12 @@ func (u *Use) uncall() {
 	u.End()
 }
 
-// refused returns what is left of the error of a quota: see Policy.refused.
+// refused is Policy.refused for the call.
 func (u *Use) refused(q *limited, err *task.Error) error {
 	return u.policy.refused(u.ctx, q, u.leader, err)
 }
 
-// OpenStream counts a stream until CloseStream, or returns why it is refused.
+// OpenStream counts a stream until CloseStream, or returns the reason of its refusal.
 func (u *Use) OpenStream() error {
 	for i := range u.all() {
 		one := &u.of[i]
@@ -129,7 +129,7 @@ func (u *Use) CloseStream() {
 	}
 }
 
-// CountsStarts reports whether a quota counts the task that the call may start.
+// CountsStarts reports whether a quota counts a task started by the call.
 func (u *Use) CountsStarts() bool {
 	for i := range u.all() {
 		if u.of[i].quota.Starts > 0 {
@@ -139,8 +139,8 @@ func (u *Use) CountsStarts() bool {
 	return false
 }
 
-// StartKept is Start where each of these quotas has a start left that the store counts already, so that to count it is
-// no write. Otherwise it counts nothing, and reports false.
+// StartKept is Start if each of these quotas has a start left in the count of the store, so counting it is no write.
+// Otherwise it counts nothing, and reports false.
 func (u *Use) StartKept() bool {
 	for i := range u.all() {
 		one := &u.of[i]
@@ -157,8 +157,8 @@ func (u *Use) StartKept() bool {
 	return true
 }
 
-// Start counts a task that is about to be started. full is the error of a quota that has no start left: then none is
-// counted, and the call must start no task. An error says that the start could not be counted.
+// Start counts a task about to be started. full is the error of a quota without a start left: then none is counted, and
+// the call must start no task. After an error, the start could not be counted.
 func (u *Use) Start(ctx context.Context) (full *task.Error, err error) {
 	var starts [maxQuotas]started
 	for i := range u.all() {
@@ -196,8 +196,8 @@ func (u *Use) start(ctx context.Context, one *used) (s started, full *task.Error
 	return s, full, err
 }
 
-// startAgain counts a start whose shard was lost before it was stored. The next owner counts it, as soon as this
-// process has noticed that it is not the owner any more.
+// startAgain counts a start again after the loss of its shard before the start was stored. The next owner counts it, as
+// soon as this process has noticed the loss.
 func (u *Use) startAgain(ctx context.Context, one *used) (s started, full *task.Error, err error) {
 	limit := time.Now().Add(ask.Patience)
 	for tries := (ask.Tries{}); ; {
@@ -236,7 +236,7 @@ func (u *Use) unstart() {
 	}
 }
 
-// unstartKept takes back what StartKept has counted.
+// unstartKept takes back the counts of StartKept.
 func (u *Use) unstartKept() {
 	for i := range u.all() {
 		if one := &u.of[i]; one.started {
@@ -256,7 +256,7 @@ func (u *Use) Refuse(err *task.Error) error {
 	return err
 }
 
-// Tasks returns how many unfinished tasks the Leader, and all Leaders, may have at the Partner; 0 for no limit.
+// Tasks returns the bounds of unfinished tasks at the Partner, of the Leader and of all Leaders; 0 for no limit.
 func (u *Use) Tasks() (ofLeader, ofAll int) {
 	for i := range u.all() {
 		q := u.of[i].quota
@@ -271,7 +271,7 @@ func (u *Use) Tasks() (ofLeader, ofAll int) {
 	return ofLeader, ofAll
 }
 
-// TriesTasks reports whether a limit of tasks is tried in a dry run, so that Unfinished is to be called for a new task.
+// TriesTasks reports whether a limit of tasks is tried in a dry run, so Unfinished is to be called for a new task.
 func (u *Use) TriesTasks() bool {
 	for i := range u.all() {
 		if q := u.of[i].quota; q.Tasks > 0 && q.DryRun {
@@ -281,7 +281,7 @@ func (u *Use) TriesTasks() bool {
 	return false
 }
 
-// Unfinished says how many tasks are unfinished of the Leader, and of all, after one was started.
+// Unfinished takes the number of unfinished tasks of the Leader, and of all, after a start.
 func (u *Use) Unfinished(ofLeader, ofAll int64) {
 	for i := range u.all() {
 		q, n := u.of[i].quota, ofLeader
@@ -294,7 +294,7 @@ func (u *Use) Unfinished(ofLeader, ofAll int64) {
 	}
 }
 
-// least returns the lesser of two limits, of which 0 is none.
+// least returns the lesser of two limits; 0 is no limit.
 func least(a, b int) int {
 	if a == 0 {
 		return b
@@ -302,7 +302,7 @@ func least(a, b int) int {
 	return min(a, b)
 }
 
-// TooManyTasks returns the error for a start beyond a limit of Tasks, that of all Leaders or that of one.
+// TooManyTasks returns the error for a start beyond a limit of Tasks, either of all Leaders or of one.
 func (u *Use) TooManyTasks(ofAll bool) error {
 	ofLeader, most := u.Tasks()
 	if !ofAll {
@@ -316,18 +316,17 @@ func (u *Use) TooManyTasks(ofAll bool) error {
 	return nil
 }
 
-// Sent says that bytes were sent to the agent. They are counted together with those that follow.
+// Sent adds bytes sent to the agent. They are counted together with the next ones.
 func (u *Use) Sent(n int64) { u.sent += n }
 
-// settle counts what was sent.
+// settle counts the bytes sent.
 func (u *Use) settle() {
 	if u.sent > 0 {
 		_ = u.Send(0) // it is sent already
 	}
 }
 
-// Send counts bytes that are sent to the caller, or to the agent. An error says that no more should be sent, although
-// these may be.
+// Send counts bytes sent to the caller, or to the agent. An error means no more should be sent, although these may be.
 func (u *Use) Send(n int64) error {
 	n += u.sent
 	u.sent = 0

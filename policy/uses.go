@@ -13,14 +13,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// Decided is a rule or a quota, and what it has decided since the process began.
+// Decided is a rule or a quota, and its decisions since the process began.
 type Decided struct {
 	Count
 	Kind  string // allow, deny or quota
 	Tried bool   // in a dry run
 }
 
-// Rules yields the rules in the order in which they are asked, and then the quotas.
+// Rules yields the rules in the order of their evaluation, and then the quotas.
 func (p *Policy) Rules() iter.Seq[Decided] {
 	return func(yield func(Decided) bool) {
 		for i := range p.rules {
@@ -42,23 +42,23 @@ func (p *Policy) Rules() iter.Seq[Decided] {
 	}
 }
 
-// Used is what a quota has counted under one key on a day.
+// Used is a quota's count under one key on a day.
 type Used struct {
 	Quota         string
-	Of            string // a Leader, or a Partner; empty for all to whom the quota applies
+	Of            string // a Leader, or a Partner; empty for all callers of the quota
 	Day           time.Time
 	Starts, Bytes int64
 }
 
-// UseFilter selects what quotas have counted. A field that is not set selects all.
+// UseFilter selects counts of quotas. An unset field selects all.
 type UseFilter struct {
 	Quota, Of string
-	After     string // what Uses has returned for the page before
+	After     string // the end of the page before, as returned by Uses
 	Limit     int    // of a page; default 100, at most 1000
 }
 
-// Uses returns a page of what quotas have counted in the shards that this process owns, in the order of their names,
-// and after what the next page comes; empty for none. What is not in the store yet is written before.
+// Uses returns a page of the counts of quotas in the shards owned by this process, in the order of their names, and the
+// name after which the next page begins; empty for none. Counts not in the store yet are written before.
 func (b *Book) Uses(ctx context.Context, f UseFilter) (page []Used, next string, err error) {
 	b.flush(ctx)
 	limit := min(cmp.Or(max(f.Limit, 0), 100), 1000)

@@ -14,13 +14,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 )
 
-// answer is the answer of a decision point that has decided.
+// answer is the answer of a decision point with a decision.
 type answer struct {
 	allowed bool
 	reason  string
 }
 
-// err returns the error for a call that is denied.
+// err returns the error for a denied call.
 func (a answer) err() error {
 	if a.allowed {
 		return nil
@@ -29,7 +29,7 @@ func (a answer) err() error {
 }
 
 // read reads the answer of the data API. Its result is a boolean, or an object with a boolean allow (as policies mostly
-// have it) or allowed (AAC v02.02 §6.6), and a reason. An error says that nothing was decided.
+// have it) or allowed (AAC v02.02 §6.6), and a reason. An error means no decision.
 func read(body []byte) (a answer, err error) {
 	document, bad := jsonrpc.ParseValue(body, jsonrpc.Limits{Bytes: maxAnswer})
 	if bad != nil {
@@ -70,7 +70,7 @@ func read(body []byte) (a answer, err error) {
 	return a, nil
 }
 
-// printable returns the beginning of a text, without what has no place in a log line.
+// printable returns the beginning of a text, without unprintable characters: they have no place in a log line.
 func printable(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if !strconv.IsPrint(r) {
@@ -84,11 +84,11 @@ func printable(s string) string {
 	return s
 }
 
-// maxFreshness bounds what Cache-Control may say.
+// maxFreshness bounds the time from Cache-Control.
 const maxFreshness = 24 * time.Hour
 
-// freshness returns for how long an answer may be used, by its Cache-Control alone (RFC 9111 §5.2.2): without max-age,
-// not at all.
+// freshness returns the time for which an answer may be used, by its Cache-Control alone (RFC 9111 §5.2.2): without
+// max-age, none.
 func freshness(h http.Header) time.Duration {
 	fresh := time.Duration(-1)
 	for field := range strings.SplitSeq(strings.Join(h.Values("Cache-Control"), ","), ",") {
@@ -112,7 +112,7 @@ func freshness(h http.Header) time.Duration {
 	return max(0, fresh)
 }
 
-// seconds reads a number of seconds; 0 for what is none.
+// seconds reads a number of seconds; 0 for anything else.
 func seconds(s string) time.Duration {
 	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package decide asks an external decision point whether a call may be carried out, by the data API of Open Policy
-// Agent. What is asked is the authorization request of AAC v02.02 §8.5: who calls, for what, and by which transport.
-// A decision point is never given a message, nor anything that proves who its caller is.
+// Agent. The question is the authorization request of AAC v02.02 §8.5: the caller, its action and its target, and the
+// transport. A decision point is never given a message, nor any part of the caller's proof.
 //
-// Only an explicit yes allows a call (§5). What is undefined, an error, a redirect, and an answer that comes late are
-// a no, as is a yes with obligations: the gateway knows none (§6.6). An answer is used again only for as long as its
-// Cache-Control says, for an input that is the same but for the time.
+// Only an explicit yes allows a call (§5). An undefined result, an error, a redirect, and a late answer are a no, as
+// is a yes with obligations: the gateway knows none (§6.6). An answer is used again only within its Cache-Control, for
+// an input equal in all but the time.
 package decide
 
 import (
@@ -39,7 +39,7 @@ type Config struct {
 	AIC     string        // of the Partner; empty for none
 }
 
-// DefaultTimeout is how long a decision may take by default: every call waits for its own.
+// DefaultTimeout is the time for a decision by default: every call waits for its own.
 const DefaultTimeout = 2 * time.Second
 
 // The limits of a Point.
@@ -58,11 +58,11 @@ type Point struct {
 	timeout time.Duration
 	dialer  egress.Dialer
 	client  *http.Client
-	asking  quota.Budget // questions that are under way, as the bytes that their answers may have
+	asking  quota.Budget // questions under way, as the greatest size of their answers, in bytes
 	cached  *lru.Cache[[sha256.Size]byte, cached]
 }
 
-// cached is an answer that may be used again.
+// cached is an answer for further use.
 type cached struct {
 	answer answer
 	until  time.Time
@@ -104,7 +104,7 @@ func New(c Config) (*Point, error) {
 // Close closes idle connections.
 func (p *Point) Close() { p.client.CloseIdleConnections() }
 
-// Reach connects to the decision point, and asks nothing. It returns why it cannot.
+// Reach connects to the decision point, and asks nothing. After a failure, it returns the reason.
 func (p *Point) Reach(ctx context.Context) error {
 	ctx, done := context.WithTimeout(ctx, p.timeout)
 	defer done()
@@ -123,12 +123,12 @@ func (p *Point) Reach(ctx context.Context) error {
 	return conn.Close()
 }
 
-// Denied is the error for a call that is not allowed. It is for the log and not for the caller, who is not to learn the
+// Denied is the error for a denied call. It is for the log and not for the caller: the caller is not to learn the
 // policy.
 type Denied struct {
-	Reason string // as the decision point states it, or why there is no decision
+	Reason string // as the decision point states it, or the reason for no decision
 	Down   bool   // there is no decision: the decision point did not make one
-	Err    error  // why there is none; nil otherwise
+	Err    error  // the reason for no decision; nil otherwise
 }
 
 // Error implements error.
@@ -146,10 +146,10 @@ func (e *Denied) Error() string {
 	return s
 }
 
-// Unwrap returns why there is no decision.
+// Unwrap returns the reason for no decision.
 func (e *Denied) Unwrap() error { return e.Err }
 
-// Decide asks whether a call may be carried out. An error is a *Denied, or that of ctx if the caller has left.
+// Decide asks whether a call may be carried out. An error is a *Denied, or the error of ctx if the caller has left.
 func (p *Point) Decide(ctx context.Context, c *policy.Call) error {
 	leader := c.Leader
 	if !c.Peer.Verified() { // such a name costs its caller nothing
@@ -191,11 +191,11 @@ func (p *Point) decide(ctx context.Context, leader string, in *input) error {
 	return a.err()
 }
 
-// errBusy says that a question was not asked.
+// errBusy is the error of a question not asked.
 var errBusy = errors.New("its Leader waits for too many decisions at once")
 
-// ask asks the decision point, once the Leader has less than its share of questions under way. It returns for how long
-// the answer may be used.
+// ask asks the decision point, once the Leader has less than its share of questions under way. It returns the time for
+// which the answer may be used.
 func (p *Point) ask(ctx context.Context, leader string, body []byte) (a answer, fresh time.Duration, err error) {
 	ctx, done := context.WithTimeout(ctx, p.timeout)
 	defer done()

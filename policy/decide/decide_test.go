@@ -33,10 +33,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// loopback is what tests may connect to.
+// loopback is the network for tests.
 var loopback = egress.Dialer{Policy: egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}}
 
-// serve returns a decision point that a handler answers for.
+// serve returns a decision point with the answers of a handler.
 func serve(t *testing.T, h http.HandlerFunc) *Point {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -49,7 +49,7 @@ func serve(t *testing.T, h http.HandlerFunc) *Point {
 	return p
 }
 
-// said is what Decide has said, in one line.
+// said is the result of Decide, in one line.
 func said(err error) string {
 	denied, ok := errors.AsType[*Denied](err)
 	switch {
@@ -74,7 +74,7 @@ func start() *policy.Call {
 	}
 }
 
-// TestAnswers: only an explicit yes is a yes, and what decides nothing is no decision.
+// TestAnswers: only an explicit yes is a yes, and an answer without a decision is no decision.
 func TestAnswers(t *testing.T) {
 	for _, tc := range []struct{ body, want string }{
 		{`{"result":true}`, "allow"},
@@ -114,7 +114,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestNoDecision: an error, a redirect and silence are no decision, and only a caller that has left is none's fault.
+// TestNoDecision: an error, a redirect and silence are no decision, and only a caller's leaving is no fault of the
+// decision point.
 func TestNoDecision(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("a redirect was followed")
@@ -145,7 +146,7 @@ func TestNoDecision(t *testing.T) {
 		}
 	}
 	silent := serve(t, func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // so that the end of the connection is seen
+		_, _ = io.Copy(io.Discard, r.Body) // so the end of the connection is seen
 		<-r.Context().Done()
 	})
 	left, leave := context.WithCancel(t.Context())
@@ -173,7 +174,7 @@ func TestNoDecision(t *testing.T) {
 	}
 }
 
-// TestInput: the question is that of AAC v02.02 §8.5, and holds neither a message nor a token.
+// TestInput: the question is the one of AAC v02.02 §8.5, and holds neither a message nor a token.
 //
 // Promise: decision point of a policy
 func TestInput(t *testing.T) {
@@ -353,7 +354,7 @@ func TestCache(t *testing.T) {
 	})
 }
 
-// TestShare: a Leader whose questions are not answered waits for its own, and the questions of others are asked.
+// TestShare: a Leader without answers to its questions waits for its own, and the questions of others are asked.
 //
 // Promise: a Leader uses more than its share
 func TestShare(t *testing.T) {
@@ -442,7 +443,7 @@ func TestFreshness(t *testing.T) {
 	}
 }
 
-// TestURL: the decision point stands at an address that the policy of egress allows, now and whenever it is asked.
+// TestURL: the decision point stands at an address allowed by the policy of egress, now and at each question.
 func TestURL(t *testing.T) {
 	for _, u := range []string{
 		"", "opa", "ftp://opa.example.com/", "https://user:secret@opa.example.com/", "https://opa.example.com/#x",

@@ -16,42 +16,42 @@ import (
 	"github.com/aip-gateway/aip-gateway/policy"
 )
 
-// input is what a decision is about, as the decision point reads it (AAC v02.02 §8.5).
+// input is the subject of a decision, in the form for the decision point (AAC v02.02 §8.5).
 type input struct {
-	PrimarySubject subject     `json:"primarySubject"` // on whose behalf the call is made
+	PrimarySubject subject     `json:"primarySubject"` // the subject the call is made for
 	Actor          actor       `json:"actor"`
 	Action         string      `json:"action"`
 	Resource       resource    `json:"resource"`
 	Environment    environment `json:"environment"`
 }
 
-// subject is who acts, or on whose behalf.
+// subject is the actor, or the subject it acts for.
 type subject struct {
 	ID         string         `json:"id"`   // §6.1
-	Type       string         `json:"type"` // agent, human, service; anonymous for who has proven nothing
+	Type       string         `json:"type"` // agent, human, service; anonymous without a proof
 	Roles      []string       `json:"roles,omitempty"`
 	Scopes     []string       `json:"scopes,omitempty"`
 	Attributes map[string]any `json:"attributes,omitempty"`
 }
 
-// actor is who has sent the call, and on which way it has come.
+// actor is the sender of the call, and the way it has come.
 type actor struct {
 	ImmediateActor subject  `json:"immediateActor"`
 	ActorChain     []string `json:"actorChain"` // the immediate actor is the last one, but for a human
 	DelegationID   string   `json:"delegationId,omitempty"`
 }
 
-// resource is what the call is for.
+// resource is the target of the call.
 type resource struct {
 	AgentAIC string   `json:"agentAic,omitempty"`
 	Mount    string   `json:"mount,omitempty"`
 	SkillID  string   `json:"skillId,omitempty"`
 	Skills   []string `json:"skills,omitempty"` // of an invitation to a group
-	TaskID   string   `json:"taskId,omitempty"` // of a task that exists
+	TaskID   string   `json:"taskId,omitempty"` // of an existing task
 	GroupID  string   `json:"groupId,omitempty"`
 }
 
-// environment is how and when the call was made.
+// environment is the manner and the time of the call.
 type environment struct {
 	Transport string    `json:"transport"` // the protocol, and direct, stream or group
 	Dialect   string    `json:"dialect"`
@@ -59,8 +59,8 @@ type environment struct {
 	Time      time.Time `json:"time,omitzero"` // set when it is sent
 }
 
-// inputOf returns the input for a call to the Partner with an AIC, or with none. Nothing of what the message says is in
-// it but for the names that it has for things.
+// inputOf returns the input for a call to the Partner with an AIC, or with none. Nothing of the message's content is in
+// it but for its names for things.
 func inputOf(c *policy.Call, aic string) *input {
 	named, _ := c.Skill() // without an error, as the policy knows
 	in := &input{
@@ -84,7 +84,8 @@ func inputOf(c *policy.Call, aic string) *input {
 	return in
 }
 
-// setSubjects sets who calls, and on whose behalf: itself, or who a token beside its certificate names (§9).
+// setSubjects sets the caller, and the subject it acts for: itself, or the subject of a token beside its certificate
+// (§9).
 func (in *input) setSubjects(c *policy.Call) {
 	who, chain := subjectOf(c), []string{}
 	claims := c.Peer.Claims
@@ -110,7 +111,7 @@ func (in *input) setSubjects(c *policy.Call) {
 	in.Actor.ImmediateActor, in.Actor.ActorChain = who, chain
 }
 
-// before returns the actors before the one that an act claim names, the first one first (§10.4).
+// before returns the actors before the actor named by an act claim, the first one first (§10.4).
 func before(act gjson.Result) []string {
 	chain := []string{}
 	for inner := act.Get("act"); inner.IsObject() && len(chain) < maxChain; inner = inner.Get("act") {
@@ -120,7 +121,7 @@ func before(act gjson.Result) []string {
 	return chain
 }
 
-// maxChain is how many actors are told at most.
+// maxChain is the number of actors in an input, at most.
 const maxChain = 32
 
 // The types of subjects.
@@ -131,7 +132,7 @@ const (
 	anonymous = "anonymous"
 )
 
-// subjectOf returns who calls, but for what its token says.
+// subjectOf returns the caller, without the content of its token.
 func subjectOf(c *policy.Call) (s subject) {
 	p := c.Peer
 	if !p.Verified() {
@@ -152,8 +153,8 @@ func subjectOf(c *policy.Call) (s subject) {
 	return s
 }
 
-// subjectOfClaims returns who a token names. That of a delegation has the whole id as its sub (§10.4); that of any
-// other issuer does not name the subjects of others.
+// subjectOfClaims returns the subject of a token. A delegation's token has the whole id as its sub (§10.4); a token of
+// any other issuer does not name the subjects of others.
 func subjectOfClaims(c *identity.Claims, all gjson.Result, delegation bool) subject {
 	s := subject{Type: human, Scopes: c.Scopes, Attributes: map[string]any{"claims": claimsOf(all)}}
 	if v := all.Get("acps_subject_type"); v.Str == agent || v.Str == service {
@@ -174,8 +175,8 @@ func subjectOfClaims(c *identity.Claims, all gjson.Result, delegation bool) subj
 	return s
 }
 
-// claimsOf returns the claims of a token, without those that are about the token itself: they differ from token to
-// token, and decide nothing.
+// claimsOf returns the claims of a token, without those about the token itself: they differ from token to token, and
+// decide nothing.
 func claimsOf(all gjson.Result) map[string]json.RawMessage {
 	claims := make(map[string]json.RawMessage)
 	all.ForEach(func(name, v gjson.Result) bool {
@@ -189,7 +190,7 @@ func claimsOf(all gjson.Result) map[string]json.RawMessage {
 	return claims
 }
 
-// certificateOf returns what a certificate says of its subject.
+// certificateOf returns the subject's attributes from a certificate.
 func certificateOf(c *x509.Certificate) map[string]any {
 	all := map[string]any{"issuer": c.Issuer.CommonName, "serial": c.SerialNumber.Text(16)}
 	for name, values := range map[string][]string{"organization": c.Subject.Organization,
@@ -201,13 +202,13 @@ func certificateOf(c *x509.Certificate) map[string]any {
 	return all
 }
 
-// actions are the names of what is no command on a task.
+// actions are the names of calls other than commands on a task.
 var actions = map[string]string{
 	"set-webhook": "notification.set", "get-webhooks": "notification.get", "delete-webhooks": "notification.delete",
 	"extended-card": "card.get", "join-group": "group.join",
 }
 
-// actionOf returns the action that a command is: task.start.
+// actionOf returns the action for a command: task.start.
 func actionOf(command string) string {
 	if action, ok := actions[command]; ok {
 		return action
