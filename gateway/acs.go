@@ -14,8 +14,8 @@ import (
 
 // Dates keeps when documents have changed. It outlives the process.
 type Dates interface {
-	// Date returns when a document got the content that has a digest. If its content was another one so far, that is
-	// changed, which is kept.
+	// Date returns the time at which a document got the content of a digest. If its content was another one so far, the
+	// time is changed, which is kept.
 	Date(ctx context.Context, document, digest string, changed time.Time) (time.Time, error)
 }
 
@@ -32,7 +32,7 @@ func (m *cardMaker) acs(ctx context.Context, base, _ string) ([]byte, error) {
 		return nil, err
 	}
 	modified, isNew := m.since, false
-	if err == nil { // the content of one that is shown instead is not kept: the agent's has not changed
+	if err == nil { // the content of a card shown instead is not kept: the agent's has not changed
 		if m.since.After(changed) {
 			changed = m.since
 		}
@@ -59,8 +59,8 @@ func (m *cardMaker) makeACS(card *translate.Card, base, aic string) *acs.Documen
 	})
 }
 
-// dated returns when the content of the ACS has changed, and whether this is the first time that it is seen. The host
-// that a caller has used is no part of the content, since callers choose it.
+// dated returns the time of the last change of the ACS's content, and whether the content is seen for the first time.
+// The host used by a caller is no part of the content, since callers choose it.
 func (m *cardMaker) dated(ctx context.Context, card *translate.Card, changed time.Time) (at time.Time, isNew bool) {
 	sum := sha256.Sum256(m.makeACS(card, m.publicURL, m.aic).Encode())
 	digest := hex.EncodeToString(sum[:])
@@ -84,7 +84,7 @@ func (m *cardMaker) dated(ctx context.Context, card *translate.Card, changed tim
 	return changed, true
 }
 
-// warnOfACS logs what a registry would refuse in an ACS, and where another one is registered.
+// warnOfACS logs a registry's possible objections to an ACS, and its differences from a registered one.
 func (m *cardMaker) warnOfACS(ctx context.Context, body []byte) {
 	if mistakes := acs.Check(body); len(mistakes) > 0 {
 		texts := make([]string, len(mistakes))
@@ -106,7 +106,7 @@ func (m *cardMaker) warnOfACS(ctx context.Context, body []byte) {
 	}
 }
 
-// Comparison is where an ACS differs from the one that is registered, as far as that is known.
+// Comparison has the differences of an ACS from the registered one, as far as known.
 type Comparison struct {
 	Differences []string // the places
 	AtMount     bool     // the registered one has the mount point for the endpoint, as ACS had it before
@@ -131,8 +131,8 @@ func (m *cardMaker) compareACS(ctx context.Context, body []byte) (c Comparison, 
 	return c, err
 }
 
-// ExamineACS returns what a registry would refuse in the ACS at the public URL, and where another one is registered. It
-// may wait for the agent, and keeps and logs nothing.
+// ExamineACS returns a registry's possible objections to the ACS at the public URL, and its differences from a
+// registered one. It may wait for the agent, and keeps and logs nothing.
 func (g *Gateway) ExamineACS(ctx context.Context) ([]acs.Mistake, Comparison, error) {
 	card, changed, err := g.cards.public(ctx)
 	if err != nil {
@@ -145,8 +145,8 @@ func (g *Gateway) ExamineACS(ctx context.Context) ([]acs.Mistake, Comparison, er
 	return acs.Check(body), compared, err
 }
 
-// DraftACS returns the ACS by which the Partner is registered at a public URL, in which the placeholder of the AIC
-// stands, and what a registry would refuse in it. It has no AIC, which the registry assigns. It may wait for the agent.
+// DraftACS returns the ACS for a Partner's registration at a public URL, with the placeholder of the AIC, and a
+// registry's possible objections to it. It has no AIC: the registry assigns it. It may wait for the agent.
 func (g *Gateway) DraftACS(ctx context.Context, base string) ([]byte, []acs.Mistake, error) {
 	card, changed, err := g.cards.public(ctx)
 	if err != nil {
@@ -159,8 +159,8 @@ func (g *Gateway) DraftACS(ctx context.Context, base string) ([]byte, []acs.Mist
 	return body, acs.Check(body), nil
 }
 
-// CheckACS logs what ExamineACS finds, unless that was done since the content of the ACS has changed. An agent that
-// cannot be reached is no concern of it: the check is made when the ACS is served.
+// CheckACS logs the findings of ExamineACS, once for each content of the ACS. An unreachable agent is no concern of it:
+// the check is made when the ACS is served.
 func (g *Gateway) CheckACS(ctx context.Context) {
 	_, _ = g.cards.acs(ctx, g.config.PublicURL, "")
 }

@@ -36,7 +36,7 @@ func (d *keptDates) Date(_ context.Context, _, digest string, changed time.Time)
 	return d.changed, nil
 }
 
-// acsOf opens a Partner, and returns what fetches its ACS at a URL.
+// acsOf opens a Partner, and returns a function for fetching its ACS at a URL.
 func acsOf(t *testing.T, change func(*gateway.Config)) (*gateway.Gateway, func(path, base string) gjson.Result) {
 	t.Helper()
 	g := newGateway(t, func(c *gateway.Config) {
@@ -56,13 +56,13 @@ func acsOf(t *testing.T, change func(*gateway.Config)) (*gateway.Gateway, func(p
 }
 
 // TestACSKeepsItsTime: lastModifiedTime changes with the content and with nothing else: not when the gateway starts
-// again, and not with the host that a caller has used.
+// again, and not with the host used by a caller.
 func TestACSKeepsItsTime(t *testing.T) {
 	first := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 	var kept keptDates
 	_, fetch := acsOf(t, func(c *gateway.Config) { c.Cards.Dates, c.PublicURL = &kept, "" })
 	fetch(".well-known/acs.json", "https://a.example")
-	kept.changed = first // as if that had been then
+	kept.changed = first // as if it had been then
 	for range 2 {
 		_, fetch = acsOf(t, func(c *gateway.Config) { c.Cards.Dates, c.PublicURL = &kept, "" })
 		kept.asked = 0
@@ -94,8 +94,8 @@ func TestACSKeepsItsTime(t *testing.T) {
 	}
 }
 
-// TestACSIsCompared: what a registry would refuse, and where another ACS is registered, is logged once for each
-// content, also if nobody asks for the ACS.
+// TestACSIsCompared: a registry's possible objections, and differences from a registered ACS, are logged once for each
+// content, also without a request for the ACS.
 func TestACSIsCompared(t *testing.T) {
 	var logged strings.Builder
 	registered := ""
@@ -107,7 +107,7 @@ func TestACSIsCompared(t *testing.T) {
 	registered = strings.Replace(fetch(".well-known/acs.json", "https://agent.example/one").Raw, `"active":true`,
 		`"active":false`, 1)
 	for name, tc := range map[string]struct {
-		old, new         string // what is changed in the ACS that is registered
+		old, new         string // the change in the registered ACS
 		organization     string
 		differs, refused string
 	}{

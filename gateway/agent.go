@@ -18,25 +18,25 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
 
-// AgentConfig is how messages are sent to the agent.
+// AgentConfig configures the sending of messages to the agent.
 type AgentConfig struct {
 	Name    string // of the agent in metrics; configurations with the same name share a Meter
-	Dialect string // one that AgentDialect knows
-	// CardURL is where the agent's card is, or ReadCard reads it; without either, it is where the dialect has it.
+	Dialect string // known to AgentDialect
+	// CardURL is the URL of the agent's card, or ReadCard reads it; without either, it is at the dialect's own place.
 	CardURL  string
 	ReadCard func() ([]byte, error)
 
-	Sender string // the senderId that the gateway sends to an agent of AIP
+	Sender string // the gateway's senderId to an agent of AIP
 
 	AgentAPI agentapi.Options // of an agent of the Agent API
 
-	// AUN says as whom and where an agent of AUN is reached.
+	// AUN is the identity and the address for reaching an agent of AUN.
 	AUN aunclient.ClientConfig
-	// IdleWindow is how long an agent of AUN that is spoken to by messages may say nothing until its turn is over; 0 is
-	// for the default of auntransport.
+	// IdleWindow is the time of silence after which the turn of an agent of AUN in messages is over; 0 is for the default
+	// of auntransport.
 	IdleWindow time.Duration
 
-	// Finder finds an agent of AIP that has no URL; nil for one that has.
+	// Finder finds an agent of AIP without a URL; nil for one with a URL.
 	Finder discovery.Finder
 
 	// HTTP is the configuration of the transport of all others. New sets its Codec.
@@ -46,19 +46,19 @@ type AgentConfig struct {
 	MaxRequests int // the most requests in flight to the agent
 	// MaxPerLeader is the most turns of one Leader among them; 0 for no bound.
 	MaxPerLeader int
-	CallbackURL  string // the URL at which the agent reaches Process.Callbacks; empty for none
+	CallbackURL  string // the URL of Process.Callbacks for the agent; empty for none
 
-	// Owner returns the AID under which a Leader owns the tasks of an agent that connects to the gateway; nil for none.
-	// The URL of such an agent is its AID.
+	// Owner returns the AID under which a Leader owns the tasks of an agent connecting to the gateway; nil for none. The
+	// URL of such an agent is its AID.
 	Owner func(leader string) string
 }
 
-// hasCard reports whether the agent has a card of its own, or one that is configured.
+// hasCard reports whether the agent has a card of its own, or a configured one.
 func (c *AgentConfig) hasCard(d *Dialect) bool {
 	return d.cards || c.CardURL != "" || c.ReadCard != nil
 }
 
-// discovery returns where the agent is looked for.
+// discovery returns the places to look for the agent.
 func (c *AgentConfig) discovery() discovery.Config {
 	config := discovery.Config{URL: c.HTTP.URL, Finder: a2a.Finder(), Header: c.HTTP.Header, TLS: c.HTTP.TLS,
 		CardURL: c.CardURL, ReadCard: c.ReadCard}
@@ -68,7 +68,7 @@ func (c *AgentConfig) discovery() discovery.Config {
 	return config
 }
 
-// reach returns the agent, and what fetches its card. Nothing is sent yet.
+// reach returns the agent, and the source of its card. Nothing is sent yet.
 func (c *AgentConfig) reach(process *Process) (*upstream.Agent, *discovery.Card, error) {
 	d, err := AgentDialect(c.Dialect)
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *AgentConfig) reach(process *Process) (*upstream.Agent, *discovery.Card,
 	return upstream.New(turns), card, nil
 }
 
-// resolver returns what knows the dialect of the agent, or finds it out.
+// resolver returns a resolver with a known dialect of the agent, or one finding it out.
 func (c *AgentConfig) resolver(d *Dialect) (upstream.Resolver, error) {
 	if d.client != nil && c.Finder == nil {
 		codec := d.client(c)
@@ -148,7 +148,7 @@ func (c *AgentConfig) open(url string, codec translate.Client) (upstream.Transpo
 type described struct {
 	dialect  Dialect // the agent's
 	hasCard  bool
-	name     string // in cards that are made
+	name     string // in cards made here
 	version  string // likewise
 	provider translate.Provider
 	card     *discovery.Card
@@ -166,7 +166,7 @@ func (d *described) public(ctx context.Context) (*translate.Card, time.Time, err
 	return card, changed, err
 }
 
-// ofAgent is public, but that an agent which does not show the card that its dialect has is an error.
+// ofAgent is public, but an agent not showing the card of its dialect is an error.
 func (d *described) ofAgent(ctx context.Context) (*translate.Card, time.Time, error) {
 	if !d.hasCard {
 		return d.made(), d.since, nil
@@ -178,7 +178,7 @@ func (d *described) ofAgent(ctx context.Context) (*translate.Card, time.Time, er
 	return card, changed, err
 }
 
-// made returns a card without one of the agent. It does not have the agent's URL, which is private.
+// made returns a card without one of the agent. It does not have the agent's URL, since this is private.
 func (d *described) made() *translate.Card {
 	return &translate.Card{Name: d.name, Version: d.version, Provider: d.provider, Streaming: true}
 }

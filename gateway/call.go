@@ -18,37 +18,37 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// Call is a call of a Leader that is decoded and admitted. It is data, all that is needed to execute it, so that this
-// can be done where the tasks of its Leader are.
+// Call is a decoded and admitted call of a Leader. It is data, all of the call's execution needs, so the process with
+// the tasks of its Leader can execute it.
 type Call struct {
 	translate.Call
-	Leader  string // whose call it is, as the Guard has it
-	Reader  string // for whom streams and memory count, where that is another one; see Request.Reader
+	Leader  string // the owner of the call, as the Guard has it
+	Reader  string // the Leader charged for streams and memory, if it is another one; see Request.Reader
 	Dialect string // the name of the caller's dialect
-	Proof   string // how the caller has proven who it is, as identity.Proof names it; empty for not at all
-	Subject string // for whom the caller acts, as its access token says; empty for itself
+	Proof   string // the caller's proof, as identity.Proof names it; empty for none
+	Subject string // the subject the caller acts for, as its access token says; empty for itself
 
-	// AgentTask is the name that a task which is started has for its agent; see partner.Request.
+	// AgentTask is a new task's name for its agent; see partner.Request.
 	AgentTask string
-	// Adopt gives a task that is started the webhooks that were set for it while its Leader was not known.
+	// Adopt gives a new task the webhooks set for it while its Leader was not known.
 	Adopt bool
-	// Commit is after how long a start that is published in a group is accepted; 0 for the Partner's own time.
+	// Commit is the time after which a start published in a group is accepted; 0 for the Partner's own time.
 	Commit time.Duration
-	// Entry is what the front keeps of a task that is started; see partner.Extras.
+	// Entry is the front's own entry about a new task; see partner.Extras.
 	Entry []byte
-	// Bounds are those of the quotas that apply to the call.
+	// Bounds are those of the call's quotas.
 	Bounds partner.Bounds
-	// Waited is how long the call has waited for an owner of its shard; see partner.Request.
+	// Waited is the call's time of waiting for an owner of its shard; see partner.Request.
 	Waited time.Duration
 }
 
-// ReadBy returns the Leader for whom the streams and the memory of the call count.
+// ReadBy returns the Leader charged for the streams and the memory of the call.
 func (c *Call) ReadBy() string { return cmp.Or(c.Reader, c.Leader) }
 
-// Result is what the execution of a Call has brought. It is data, too. The Op of the Call says which fields count.
+// Result is the result of executing a Call. It is data, too. The Op of the Call selects the valid fields.
 type Result struct {
-	// Result is that of a Command. The events of a stream are not a part of it: the front that has executed the Call
-	// reads them from the log.
+	// Result is the result of a Command. The events of a stream are not a part of it: the front of the Call reads them
+	// from the log.
 	partner.Result
 
 	Webhooks   []task.Webhook
@@ -56,9 +56,9 @@ type Result struct {
 	Membership task.Membership
 }
 
-// Execute executes a call where the tasks of its Leader are: it is the one way into the life-cycle. It neither checks
-// the peer, nor encodes anything; Dispatch and Do do. reserve is called in this process before memory is held
-// for the call, as that of a partner.Request; nil if what the call needs is not counted.
+// Execute executes a call in the process with the tasks of its Leader: it is the one way into the life-cycle. It
+// neither checks the peer, nor encodes anything; Dispatch and Do do. reserve is called in this process before memory is
+// held for the call, as that of a partner.Request; nil if the memory of the call is not counted.
 func (g *Gateway) Execute(ctx context.Context, c *Call, reserve replay.Reserve) (r Result, err error) {
 	if err := g.ready(ctx); err != nil {
 		return r, err
@@ -69,7 +69,7 @@ func (g *Gateway) Execute(ctx context.Context, c *Call, reserve replay.Reserve) 
 	return g.executeHere(ctx, c, reserve)
 }
 
-// ExecuteHere is Execute where this process owns the shard of the Leader; otherwise the error is that of partner.Moved.
+// ExecuteHere is Execute if this process owns the shard of the Leader; otherwise the error is partner.Moved's.
 func (g *Gateway) ExecuteHere(ctx context.Context, c *Call, reserve replay.Reserve) (r Result, err error) {
 	if err := g.ready(ctx); err != nil {
 		return r, err
@@ -223,8 +223,8 @@ func (o *owned) shown(ctx context.Context, c *Call, reserve replay.Reserve) (par
 	return r, err
 }
 
-// leaderOf returns the Leader of a task by its id alone, which is for callers that are not identified. The owners of
-// all shards are asked, since a task that was started a moment ago may be at any of them.
+// leaderOf returns the Leader of a task by its id alone, for callers without an identity. The owners of all shards are
+// asked, since a task started a moment ago may be at any of them.
 func (g *Gateway) leaderOf(ctx context.Context, taskID string) (string, error) {
 	q := idOfTask{g.config.Partner.Name, taskID}
 	all := make([]int, g.owned.Count())
@@ -237,7 +237,7 @@ func (g *Gateway) leaderOf(ctx context.Context, taskID string) (string, error) {
 // idOfTask is the id of a task at a Partner.
 type idOfTask struct{ Partner, Task string }
 
-// leaderIn returns the Leader of a task in a shard that this process owns; Anyone for none.
+// leaderIn returns the Leader of a task in a shard owned by this process; Anyone for none.
 func (t *Tasks) leaderIn(ctx context.Context, shard int, q idOfTask) (string, error) {
 	e := t.engines.Of(shard)
 	if e == nil {

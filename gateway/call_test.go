@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestCallsAreData: what Execute takes and returns could be sent to another process: no function, channel, interface or
-// lock is in it, and nothing that is not exported, so that nothing of a call is lost on the way.
+// TestCallsAreData: the arguments and results of Execute could be sent to another process: no function, channel,
+// interface or lock is in them, and nothing unexported, so nothing of a call is lost on the way.
 func TestCallsAreData(t *testing.T) {
 	seen := make(map[reflect.Type]bool)
 	var walk func(path string, of reflect.Type)

@@ -24,32 +24,32 @@ import (
 
 // Cards are the settings of the Partner's cards.
 type Cards struct {
-	Signatures string // what to do with a card that the agent has signed: a2a.DropSignatures and others
-	ACS        string // the version of the ACS. Default: that of the AIC
+	Signatures string // the treatment of a card signed by the agent: a2a.DropSignatures and others
+	ACS        string // the version of the ACS. Default: the AIC's
 
-	// Version is the Partner's own, in the ACS. Default: that in the agent's card.
+	// Version is the Partner's own, in the ACS. Default: the version in the agent's card.
 	Version string
 
-	// The provider of the Partner, in the ACS. Default: the provider that the agent's card names; CN for the country.
+	// The provider of the Partner, in the ACS. Default: the provider named by the agent's card; CN for the country.
 	Organization    string
 	OrganizationURL string
 	Department      string
 	Country         string
 
-	License        string // of the provider, which ACS 01.00 requires
-	CAChallengeURL string // where the CA finds the answers to its challenges (ACS 01.00)
+	License        string // of the provider, required by ACS 01.00
+	CAChallengeURL string // the CA finds the answers to its challenges there (ACS 01.00)
 
-	// RequestedValidity is how long the Partner's certificates are to be valid, in days (ACS 02.x); 0 leaves it to the CA.
+	// RequestedValidity is the wanted validity of the Partner's certificates, in days (ACS 02.x); 0 leaves it to the CA.
 	RequestedValidity int
-	// Groups says that the Partner takes part in groups, as its ACS has it, also before it has the AIC it needs there.
+	// Groups is true if the Partner takes part in groups, as its ACS has it, also before it has the AIC it needs there.
 	Groups bool
 	// Inbox is the URL of the broker and virtual host of the Partner's inbox of groups, as its ACS has it (02.x); empty
 	// for none.
 	Inbox string
 	// Dates keeps when the ACS has changed. Default: it is known only while the process lives.
 	Dates Dates
-	// Registered returns the ACS as a registry has it, which the one that is served is compared with; nil for none, as is
-	// what it returns while nothing is registered.
+	// Registered returns the ACS as a registry has it, for a comparison with the served one; nil for none, as is its
+	// result while nothing is registered.
 	Registered func(context.Context) ([]byte, error)
 }
 
@@ -62,18 +62,18 @@ type cardMaker struct {
 	document    string                 // the name of the ACS for Dates
 	generations []string               // the names of the callers' dialects
 	schemes     map[string]a2a.Schemes // by the name of a dialect
-	identified  bool                   // callers can prove who they are; otherwise there is no extended card
+	identified  bool                   // callers can prove their identities; otherwise there is no extended card
 	http2       HTTP2
 	inactive    func() error // of Config
 	log         *slog.Logger
 
-	lacks atomic.Pointer[lack] // why the agent's card could not be had when it was last asked for; nil if it could
+	lacks atomic.Pointer[lack] // the reason of the last failure to get the agent's card; nil after a success
 
 	acsMu    sync.Mutex
-	acsShown acsContent // what was made last
+	acsShown acsContent // the last one made
 }
 
-// What an operator may have to change in Cards.
+// Errors in Cards, for the operator to mend.
 var (
 	ErrCardSigned = errors.New("the agent has signed its card, so that no card may be made of it")
 	ErrInvalidACS = errors.New("the ACS has mistakes")
@@ -82,7 +82,7 @@ var (
 )
 
 // A Document makes one of the Partner's public cards. base is the public URL of the mount point, version is the version
-// of A2A that the caller names. A nil body says that there is no such card for that version.
+// of A2A named by the caller. A nil body means no such card for this version.
 type Document func(ctx context.Context, base, version string) (body []byte, err error)
 
 // Document returns the document at a path below the mount point; nil for none.
@@ -118,10 +118,9 @@ func (m *cardMaker) documents() map[string]Document {
 	return docs
 }
 
-// shown returns the public card of the agent, and when it has changed. Where it cannot be had now, that is the error,
-// and the card is another one in its place, so that clients which look for the card first get to the gateway, which
-// says what is wrong; it is nil for a caller that has left. What is wrong is logged when it changes: everyone may ask
-// for cards.
+// shown returns the public card of the agent, and when it has changed. If it cannot be had now, an error says so, and
+// the card is another one in its place: clients looking for the card first get to the gateway, and the gateway reports
+// the fault. It is nil for a caller that has left. A fault is logged when it changes: everyone may ask for cards.
 func (m *cardMaker) shown(ctx context.Context) (card *translate.Card, changed time.Time, err error) {
 	if card, changed, err = m.public(ctx); err == nil {
 		m.lacks.Store(nil)
@@ -138,13 +137,13 @@ func (m *cardMaker) shown(ctx context.Context) (card *translate.Card, changed ti
 	return m.made(), changed, err
 }
 
-// lack is why the agent's card cannot be had.
+// lack is the reason why the agent's card cannot be had.
 type lack struct {
 	kind   task.Kind
 	reason upstream.Reason
 }
 
-// takesCertificates reports whether callers may prove who they are by a client certificate: those of AIP, where it is
+// takesCertificates reports whether callers may prove their identities by a client certificate: those of AIP, if it is
 // served.
 func (m *cardMaker) takesCertificates() bool {
 	ofAIP := func(name string) bool { return strings.HasPrefix(name, "aip") }
@@ -168,8 +167,8 @@ func (m *cardMaker) render(card *translate.Card, base string, form a2a.CardForm,
 	}), nil
 }
 
-// address returns where gRPC is served, as host and port, for a mount point with a URL; empty if it is not. The paths
-// of gRPC are fixed, and its clients know no mount point, so that it must be the root of a host.
+// address returns the address of gRPC, as host and port, for a mount point with a URL; empty if gRPC is not served. The
+// paths of gRPC are fixed, and its clients know no mount point, so the mount point must be the root of a host.
 func (h HTTP2) address(base string) string {
 	u, err := url.Parse(base)
 	if err != nil || strings.Trim(u.Path, "/") != "" {
@@ -184,7 +183,7 @@ func (h HTTP2) address(base string) string {
 	return ""
 }
 
-// extendedCard makes the extended card in a dialect, from that of the agent. It is nil if the agent has none.
+// extendedCard makes the extended card in a dialect, from the agent's. It is nil if the agent has none.
 func (m *cardMaker) extendedCard(ctx context.Context, base, dialect string) ([]byte, error) {
 	if !m.identified {
 		return nil, nil

@@ -24,8 +24,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
 
-// TestExtendedCardIsForKnownCallers: the agent gives its extended card to the gateway, which it knows, so the gateway
-// gives it to callers that it knows. Where callers cannot prove who they are, no card says that there is one.
+// TestExtendedCardIsForKnownCallers: the agent gives its extended card to the gateway, a caller it knows, so the
+// gateway gives it to callers it knows. If callers cannot prove their identities, no card mentions one.
 func TestExtendedCardIsForKnownCallers(t *testing.T) {
 	known := identity.Peer{Proof: identity.ByCertificate, Kind: identity.AICKind, ID: "10001000011K912345E789ABCDEF2353",
 		Expires: time.Now().Add(time.Hour)}
@@ -87,8 +87,8 @@ func TestExtendedCardIsForKnownCallers(t *testing.T) {
 	}
 }
 
-// TestEveryPartnerHasCards: an agent without a card, or one that is away, has those that are made of the configuration,
-// and an agent of any dialect may have one that is configured.
+// TestEveryPartnerHasCards: an agent without a card, or away, has cards made from the configuration, and an agent of
+// any dialect may have a configured one.
 func TestEveryPartnerHasCards(t *testing.T) {
 	none := httptest.NewServer(http.NotFoundHandler())
 	defer none.Close()
@@ -130,7 +130,7 @@ func TestEveryPartnerHasCards(t *testing.T) {
 				if tc.own {
 					want = []string{"of the agent", "7", "", "a skill"}
 				}
-				if path == ".well-known/acs.json" { // what is configured stands there before what the agent says
+				if path == ".well-known/acs.json" { // the configured values stand there before the agent's
 					want[1], want[2] = "2", "Maps Ltd"
 				}
 				if diff := cmp.Diff(want, got); err != nil || diff != "" {

@@ -16,34 +16,34 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
-// The dialects that have a name here.
+// The dialects named here.
 const (
-	A2A      = "a2a"      // all versions of A2A: the one that an agent speaks is found out
-	AgentAPI = "agentapi" // the Agent API, whose agents have settings of their own
+	A2A      = "a2a"      // all versions of A2A: the agent's one is found out
+	AgentAPI = "agentapi" // the Agent API; its agents have settings of their own
 	AUN      = "aun"      // AUN, likewise
 )
 
-// A Dialect is one protocol at one version, or A2A for all of its versions. What the gateway and its host have to know
-// of it is here.
+// A Dialect is one protocol at one version, or A2A for all of its versions. The gateway's and its host's knowledge of
+// it is here.
 type Dialect struct {
 	Name      string    // in a configuration
 	Transport Transport // of agents
 
-	client  func(c *AgentConfig) translate.Client // the side towards agents; nil where it is found out
+	client  func(c *AgentConfig) translate.Client // the side towards agents; nil if it is found out
 	servers []newServer                           // the sides towards callers, one for each binding; nil for none
 
 	// older is the dialect to try if an agent does not know the methods of this one, though its card names it. Cards are
 	// wrong in either direction.
 	older string
 	found bool // agents are found by their AIC
-	cards bool // agents show cards of A2A, by which they are found, and of which those of the Partner are made
+	cards bool // agents show cards of A2A: they are found by these, and the Partner's are made of them
 }
 
 // newServer makes a side towards callers. With confirm, a finished task waits until its caller confirms it, also in a
-// dialect that has no such state. sender returns the AIC under which the Partner answers; nil: none.
+// dialect without such a state. sender returns the AIC under which the Partner answers; nil: none.
 type newServer = func(confirm bool, sender func() string) translate.Server
 
-// dialects are all dialects, in the order in which their servers are asked whether a request is theirs.
+// dialects are all dialects, in the order of asking their servers whether a request is theirs.
 var dialects = []Dialect{
 	{Name: "aip/2", found: true,
 		client:  func(c *AgentConfig) translate.Client { return aip.ClientV2(c.Sender) },
@@ -74,7 +74,7 @@ func agents(client func() translate.Client) func(*AgentConfig) translate.Client 
 	return func(*AgentConfig) translate.Client { return client() }
 }
 
-// callers returns the sides towards callers of a dialect that does not name the Partner.
+// callers returns the sides towards callers of a dialect without a name for the Partner.
 func callers(servers ...func(confirm bool) translate.Server) (list []newServer) {
 	for _, server := range servers {
 		list = append(list, func(confirm bool, _ func() string) translate.Server { return server(confirm) })
@@ -82,7 +82,7 @@ func callers(servers ...func(confirm bool) translate.Server) (list []newServer) 
 	return list
 }
 
-// Transport is how the agents of a dialect are reached.
+// Transport is the way to the agents of a dialect.
 type Transport uint8
 
 // The transports.
@@ -125,7 +125,7 @@ func dialectOf(name string) *Dialect {
 	return nil
 }
 
-// Polled reports whether agents can be asked, at their URL, how a task stands.
+// Polled reports whether agents can be asked, at their URL, for the state of a task.
 func (d *Dialect) Polled() bool {
 	if d.Transport != OverHTTP && d.Transport != OverGRPC {
 		return false
@@ -142,7 +142,7 @@ func (d *Dialect) serves() bool { return d.Name == A2A || d.servers != nil }
 // isA2A reports whether a dialect is a version of A2A.
 func isA2A(dialect string) bool { return strings.HasPrefix(dialect, A2A) }
 
-// Callers returns the dialects of callers with the given names, in the order in which they are matched; see newServer.
+// Callers returns the dialects of callers with the given names, in the order of their matching; see newServer.
 func Callers(names []string, confirm bool, sender func() string) (list []translate.Server, err error) {
 	for _, name := range names {
 		if d := dialectOf(name); d == nil || !d.serves() {
@@ -160,8 +160,8 @@ func Callers(names []string, confirm bool, sender func() string) (list []transla
 	return list, nil
 }
 
-// Wire returns the dialect in which a webhook of a Partner's task is notified, also where callers may not use it any
-// more. nil where there is no such dialect.
+// Wire returns the dialect of the notifications of a webhook of a Partner's task, also if callers may not use it any
+// more. nil if there is no such dialect.
 func Wire(w *task.Webhook, partner string) translate.Notifier {
 	if _, err := identity.ParseAIC(partner); err != nil {
 		partner = "" // a Partner without an AIC has the URL of its agent for a name

@@ -12,8 +12,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/agentapi"
 )
 
-// TestDialects holds the table of dialects together: names are unique, a codec has the name of its dialect, which is
-// how it is found again, an older dialect is one of the table, and what the transport needs of a codec is there.
+// TestDialects holds the table of dialects together: names are unique, a codec has the name of its dialect, the key for
+// finding it again, an older dialect is one of the table, and each codec has the parts needed by its transport.
 func TestDialects(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, d := range dialects {
@@ -37,7 +37,7 @@ func TestDialects(t *testing.T) {
 	}
 }
 
-// TestPolled holds which agents are asked, without a turn, whether they are there.
+// TestPolled holds the list of agents asked, without a turn, whether they are there.
 func TestPolled(t *testing.T) {
 	for _, d := range dialects {
 		want := d.Name != AgentAPI && d.Name != AUN && d.Name != "aun-assignee"

@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// behind is an agent that speaks AIP. It answers that it works, and finishes a second later.
+// behind is an agent speaking AIP. It reports its work, and finishes a second later.
 type behind struct{ partner.Agent }
 
 func (behind) Run(context.Context, *agent.Turn, bool) iter.Seq2[agent.Report, error] {
@@ -30,7 +30,7 @@ func (behind) Run(context.Context, *agent.Turn, bool) iter.Seq2[agent.Report, er
 func (behind) Complete(context.Context, *agent.Turn) error { return nil }
 
 // TestDirect: a caller of AIP is answered as soon as an agent of AIP has answered, and others when it has finished.
-// With AutoComplete, a task that a caller of AIP starts is completed then; callers of other dialects have that in the
+// With AutoComplete, a task started by a caller of AIP is completed then; callers of other dialects have this in the
 // dialect.
 func TestDirect(t *testing.T) {
 	for name, c := range map[string]struct {

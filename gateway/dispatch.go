@@ -26,20 +26,20 @@ type Answer struct {
 	// Reply is a whole message; nil for none. It is valid until the Request is released. If there is a stream as well,
 	// the reply is sent first.
 	Reply []byte
-	// Err is the error that Reply reports; nil for a result.
+	// Err is the error reported by Reply; nil for a result.
 	Err error
-	// Refused says what is known of the request of an error, but for what the caller accepts, which the front knows. It
-	// is valid as long as Reply is.
+	// Refused has all knowledge of the request of an error, except for the forms accepted by the caller: the front knows
+	// these. It is valid as long as Reply is.
 	Refused translate.Refused
 	// Stream is nil for none. The front runs it and then closes it. It may release the Request before.
 	Stream *Stream
-	// Summary is for a log of requests. That of a stream follows with its Outcome.
+	// Summary is for a log of requests. The summary of a stream follows with its Outcome.
 	Summary Summary
 }
 
-// Dispatch answers a request that has been matched. peer is the caller, as the front knows it. An error is an Answer as
-// well, in the caller's dialect. ctx must end when the caller leaves, which ends a stream, too. It carries the caller's
-// trace, if there is one.
+// Dispatch answers a matched request. peer is the caller, as the front knows it. An error is an Answer as well, in the
+// caller's dialect. ctx must end when the caller leaves, and its end ends a stream, too. It carries the caller's trace,
+// if there is one.
 func (g *Gateway) Dispatch(ctx context.Context, peer identity.Peer, r *Request) Answer {
 	x := g.begin(ctx, peer, r)
 	begun := time.Now()
@@ -61,9 +61,9 @@ func (g *Gateway) Dispatch(ctx context.Context, peer identity.Peer, r *Request) 
 	return a
 }
 
-// Do executes a call that a front has decoded, and answers with data, for a front that encodes the answer itself or
-// needs none. peer and ctx are those of Dispatch. Of the Request only what it says of the caller counts, and the memory
-// that it holds until it is released.
+// Do executes a call decoded by a front, and answers with data, for a front with an encoding of its own or without one.
+// peer and ctx are those of Dispatch. Only two things of the Request count: its knowledge of the caller, and its memory
+// until it is released.
 func (g *Gateway) Do(ctx context.Context, peer identity.Peer, r *Request, c *Call) (Result, error) {
 	r.call = c
 	x, begun := g.begin(ctx, peer, r), time.Now()
@@ -85,8 +85,8 @@ func (g *Gateway) Do(ctx context.Context, peer identity.Peer, r *Request, c *Cal
 	return result, err
 }
 
-// Admit decides about a call that the front answers itself, and counts it: as one that is dispatched, but nothing is
-// executed. peer, ctx and the Request are those of Do.
+// Admit decides about a call answered by the front itself, and counts it as Dispatch does, but nothing is executed.
+// peer, ctx and the Request are those of Do.
 func (g *Gateway) Admit(ctx context.Context, peer identity.Peer, r *Request, c *Call) error {
 	r.call = c
 	x, begun := g.begin(ctx, peer, r), time.Now()
@@ -101,8 +101,8 @@ func (g *Gateway) Admit(ctx context.Context, peer identity.Peer, r *Request, c *
 	return err
 }
 
-// Refuse answers a request whose body was not received, with an error that has a kind, such as those of Hold. The begin
-// of the body says how: see BeginOfBody.
+// Refuse answers a request without its body, with an error of a kind, such as those of Hold. The form of the answer
+// depends on the begin of the body: see BeginOfBody.
 func (g *Gateway) Refuse(ctx context.Context, peer identity.Peer, r *Request, err error) Answer {
 	x := g.begin(ctx, peer, r)
 	defer x.span.End()
@@ -165,23 +165,23 @@ func (x *exchange) begun() {
 	}
 }
 
-// hasLeft reports whether an error says that the caller has left.
+// hasLeft reports whether an error is due to the caller's leaving.
 func (x *exchange) hasLeft(err error) bool { return x.ctx.Err() != nil && errors.Is(err, x.ctx.Err()) }
 
-// failed logs that an admitted call has failed.
+// failed logs the failure of an admitted call.
 func (x *exchange) failed(err error) {
 	m := &x.call.Message
 	x.g.config.Log.Log(x.ctx, level(err), "a command failed", "command", string(m.Command), "task", m.TaskID,
 		"leader", x.call.Leader, "address", x.in.Address, "error", err)
 }
 
-// reply returns the answer with a body that was appended to the buffer of the reply.
+// reply returns the answer with a body appended to the buffer of the reply.
 func (x *exchange) reply(body []byte) Answer {
 	*x.in.reply = body
 	return Answer{Dialect: x.dialect, Reply: body}
 }
 
-// note notes an error in the span of the call, and logs a caller that proves too little.
+// note notes an error in the span of the call, and logs a caller with too little proof.
 func (x *exchange) note(err error) {
 	kind := task.KindOf(err)
 	if x.span.IsRecording() {
@@ -194,8 +194,8 @@ func (x *exchange) note(err error) {
 	}
 }
 
-// logRefused logs a caller that proves too little. Strangers can call as often as they like, so that few lines are
-// about them.
+// logRefused logs a caller with too little proof. Strangers can call as often as they like, so few lines are about
+// them.
 func (x *exchange) logRefused(err error) {
 	may, unlogged := true, 0
 	if !x.peer.Verified() {
@@ -208,7 +208,7 @@ func (x *exchange) logRefused(err error) {
 		"error", err, "unlogged", unlogged)
 }
 
-// refuse returns the answer that reports an error.
+// refuse returns the answer for an error.
 func (x *exchange) refuse(err error) Answer {
 	x.note(err)
 	write := x.dialect.AppendError
@@ -220,7 +220,7 @@ func (x *exchange) refuse(err error) Answer {
 	return a
 }
 
-// level is the level at which an error is logged: high if the operator must act, low if the caller is wrong.
+// level is the level for logging an error: high if the operator must act, low if the caller is wrong.
 func level(err error) slog.Level {
 	switch task.KindOf(err) {
 	case task.Internal:

@@ -33,7 +33,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// asker is an agent that works for a second on every turn, and then asks for input.
+// asker is an agent with a second of work on every turn, and then a request for input.
 type asker struct{ partner.Agent }
 
 func (asker) Run(ctx context.Context, _ *agent.Turn, _ bool) iter.Seq2[agent.Report, error] {
@@ -49,7 +49,7 @@ func (asker) Run(ctx context.Context, _ *agent.Turn, _ bool) iter.Seq2[agent.Rep
 	}
 }
 
-// subscribing is a dialect whose re-stream is answered with the task as well.
+// subscribing is a dialect with the task in the answer to its re-stream as well.
 type subscribing struct{ translate.Server }
 
 func (s subscribing) Decode(r *translate.Request) (translate.Call, error) {
@@ -121,12 +121,12 @@ func newGatewayAt(
 	return g
 }
 
-// front is a front without any transport. It keeps what a caller would see, each message as the state that it shows.
+// front is a front without any transport. It keeps a caller's view, each message as the state it shows.
 type front struct {
 	t    testing.TB
 	g    *gateway.Gateway
 	peer identity.Peer
-	kind string // the type of its commands; empty for that of version 1
+	kind string // the type of its commands; empty for the one of version 1
 	seen []string
 	line []string // gathered
 }
@@ -144,7 +144,7 @@ func (f *front) Flush() error {
 	return nil
 }
 
-// state returns the state of the task, or the code of the error, that a message shows.
+// state returns the state of the task, or the code of the error, in a message.
 func state(message []byte) string {
 	var m struct {
 		Error  struct{ Code int }
@@ -162,13 +162,13 @@ func state(message []byte) string {
 	return m.Result.Status.State + m.Result.EventData.Status.State
 }
 
-// send sends a command, and returns the stream that follows, which it has not run.
+// send sends a command, and returns the stream after it, not yet run.
 func (f *front) send(ctx context.Context, method, command string) *gateway.Stream {
 	f.t.Helper()
 	return f.sendMessage(ctx, method, command, "t", "")
 }
 
-// sendTask sends a command for a task, which is answered by a reply. members are more members of the message.
+// sendTask sends a command for a task, with a reply as the answer. members are more members of the message.
 func (f *front) sendTask(method, command, taskID, members string) {
 	f.t.Helper()
 	f.sendMessage(f.t.Context(), method, command, taskID, members)
@@ -282,7 +282,7 @@ func TestStreamsEndBelowTheFront(t *testing.T) {
 	})
 }
 
-// routed counts how often paths are matched.
+// routed counts matches of paths.
 type routed struct {
 	translate.Server
 	times *int
@@ -311,7 +311,7 @@ func TestPathsAreMatchedOnce(t *testing.T) {
 	}
 }
 
-// TestSpans: a call is a span. Only that of a request with an envelope is one of JSON-RPC.
+// TestSpans: a call is a span. Only the span of a request with an envelope is one of JSON-RPC.
 func TestSpans(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	g := newGateway(t, func(c *gateway.Config) {

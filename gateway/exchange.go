@@ -17,8 +17,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// exchange is a request and all that is known of it until it is answered. It is a part of the Request: what outlives
-// that, such as a stream, keeps no reference to it.
+// exchange is a request, with all knowledge of it, until it is answered. It is a part of the Request: anything
+// outliving the Request, such as a stream, keeps no reference to it.
 type exchange struct {
 	g    *Gateway
 	in   *Request
@@ -26,14 +26,14 @@ type exchange struct {
 	span trace.Span
 	peer identity.Peer // as the front knows it; after admit, as the guard accepts it
 
-	match   // the dialect and the route; before the request is parsed, the first dialect that has the path
+	match   // the dialect and the route; before the request is parsed, the first dialect with this path
 	req     translate.Request
 	call    Call
 	decoded bool // call is known
 	policed policy.Call
 	token   *identity.Claims // of the access token beside the certificate; nil for none
-	use     policy.Use       // what the call uses of quotas
-	noMore  error            // why a start may continue no task, where its dialect has it do so; nil if it may
+	use     policy.Use       // the call's use of quotas
+	noMore  error            // the reason why a start may continue no task, if its dialect has it do so; nil if it may
 	result  Result
 }
 
@@ -45,7 +45,7 @@ func (x *exchange) parse() error {
 	if x.in.Body != nil {
 		body = *x.in.Body
 	}
-	if x.in.Version != "" && !x.route.Unenveloped { // what cannot be read is refused as the version has it
+	if x.in.Version != "" && !x.route.Unenveloped { // an unreadable request is refused as the version has it
 		x.match = x.in.choose(&translate.Request{Version: x.in.Version})
 	}
 	if c, ok := x.dialect.(translate.ContentChecker); ok && len(body) > 0 &&
@@ -68,7 +68,7 @@ func (x *exchange) parse() error {
 		req.Method = x.route.Method
 		if len(body) > 0 && x.in.method != "GET" && x.in.method != "DELETE" {
 			if req.Params, bad = jsonrpc.ParseValue(body, limits); req.Params.Raw == "null" {
-				req.Params = jsonrpc.Request{}.Params // so clients write a body that says nothing
+				req.Params = jsonrpc.Request{}.Params // so clients write an empty body
 			}
 		}
 	} else {
@@ -92,8 +92,8 @@ func (x *exchange) parse() error {
 	return nil
 }
 
-// CheckParams returns an error if the params of a request, which a front has parsed with the default limits of jsonrpc,
-// are beyond those of the gateway.
+// CheckParams returns an error if the params of a request, parsed by a front with the default limits of jsonrpc, are
+// beyond those of the gateway.
 func (g *Gateway) CheckParams(params string) error {
 	if bad := g.config.Limits.Check(params); bad != nil {
 		return malformed(bad)
@@ -159,7 +159,7 @@ func (x *exchange) receive() error {
 	return x.called()
 }
 
-// largeBody is the size of a body from which on it takes its turn, in bytes.
+// largeBody is the least size of a body waiting for its turn, in bytes.
 const largeBody = 256 << 10
 
 // inTurn calls parse or decode. Large requests wait for one another: each needs a processor for many milliseconds, and
@@ -181,11 +181,11 @@ func (x *exchange) choose() {
 	x.call.Dialect = x.dialect.Name()
 }
 
-// BeginOfBody is how much is kept of a body that is not received, for Refuse, in bytes.
+// BeginOfBody is the size of the kept begin of an unreceived body, for Refuse, in bytes.
 const BeginOfBody = 4 << 10
 
-// chooseUnread finds the id and the method of a request whose body is not parsed, and chooses its dialect, if they
-// stand at its begin, as most callers write them: how an error is answered depends on that.
+// chooseUnread finds the id and the method of a request with an unparsed body, and chooses its dialect, if they stand
+// at its begin, as most callers write them: the form of an error depends on them.
 func (x *exchange) chooseUnread() {
 	if x.in.Body == nil || x.route.Unenveloped {
 		return
@@ -198,7 +198,7 @@ func (x *exchange) chooseUnread() {
 	}
 }
 
-// checkPath refuses a method that is sent to the path of another one.
+// checkPath refuses a method sent to the path of another one.
 func (x *exchange) checkPath() error {
 	if x.route.Method != "" && x.req.Method != x.route.Method {
 		return task.Errorf(task.InvalidRequest,
@@ -218,7 +218,7 @@ func (x *exchange) decode() (err error) {
 	}
 	x.decoded = true
 	if !x.route.Unenveloped {
-		// A dialect may report an unknown method or invalid params first, because its callers expect that order.
+		// A dialect may report an unknown method or invalid params first, because its callers expect this order.
 		if bad := x.req.Check(); bad != nil {
 			return malformed(bad)
 		}
@@ -232,7 +232,7 @@ func (x *exchange) decode() (err error) {
 	return nil
 }
 
-// admit finds the Leader of the call, and what only the gateway knows of it.
+// admit finds the Leader of the call, and adds the gateway's own knowledge of it.
 func (x *exchange) admit() (err error) {
 	guard := x.g.config.Guard
 	if caller := x.in.Caller; caller != nil && !x.in.OfAgent {
@@ -278,14 +278,14 @@ func (x *exchange) admit() (err error) {
 	return err
 }
 
-// newID returns an id that cannot be guessed.
+// newID returns an unguessable id.
 func newID() string {
 	var random [17]byte
 	_, _ = rand.Read(random[:]) // never fails
 	return translate.ID(random[:])
 }
 
-// resumes reports whether the caller resumes a stream after an event that its body does not name.
+// resumes reports whether the caller resumes a stream after an event not named in its body.
 func (x *exchange) resumes() bool { return x.in.Resumes && x.call.Message.Command == task.ReStream }
 
 // respond executes the call, and encodes the answer.
@@ -327,8 +327,8 @@ func (x *exchange) respond() (Answer, error) {
 	return x.reply(dst), nil
 }
 
-// complete adds to the call what the store knows of it: the Leader of a task that is named by its id alone, and the
-// session of a message that names it by a task.
+// complete adds the store's knowledge to the call: the Leader of a task named by its id alone, and the session of a
+// message naming it by a task.
 func (x *exchange) complete() error {
 	if x.call.Leader != "" && x.call.SessionOf == "" {
 		return nil
@@ -351,7 +351,7 @@ func (x *exchange) complete() error {
 	return x.findSession()
 }
 
-// findSession sets the session of a message that names it by a task.
+// findSession sets the session of a message naming it by a task.
 func (x *exchange) findSession() error {
 	of, err := x.g.Head(x.ctx, x.g.LogOf(x.call.Leader, x.call.SessionOf))
 	if err != nil {
@@ -362,7 +362,7 @@ func (x *exchange) findSession() error {
 	if d, ok := x.dialect.(translate.Sessions); ok {
 		is = d.IsInSession(m.SessionID, of.Session)
 	}
-	if m.SessionID != "" && !is { // who asks must not learn that another one has it
+	if m.SessionID != "" && !is { // the caller must not learn that another one has it
 		return partner.NotFound(x.call.SessionOf)
 	}
 	m.SessionID = of.Session
@@ -370,7 +370,7 @@ func (x *exchange) findSession() error {
 }
 
 // extendedCard answers with the extended card. The gateway gets it with its own credentials, and the agent has it for
-// callers that it knows, so it is for callers that have proven who they are (A2A 1.0 §13.3).
+// callers it knows, so it is only for callers with a proof of their identity (A2A 1.0 §13.3).
 func (x *exchange) extendedCard() (Answer, error) {
 	d, ok := x.dialect.(translate.CardServer)
 	if !ok {

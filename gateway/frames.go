@@ -8,14 +8,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// framer gives a sink the frames of a stream. It is used again for each event, so that an event costs no allocation.
+// framer gives a sink the frames of a stream. It is used again for each event, so an event costs no allocation.
 type framer struct {
 	encoder translate.Encoder
 	direct  translate.RecordEncoder // the encoder, if it encodes events from their stored form
-	results translate.ResultEncoder // the encoder, if it shows the whole task wherever that settles
+	results translate.ResultEncoder // the encoder, if it shows the whole task wherever the task settles
 	build   func(dst []byte) (data []byte, name string, more bool)
 
-	// What is encoded: one of these.
+	// The source of the encoding: one of these.
 	task   *task.Task
 	event  *task.Event
 	result *task.Task // after the event resultSeq
@@ -25,7 +25,7 @@ type framer struct {
 
 	unnumbered bool // the frames carry no number
 
-	frame translate.Frame // the last one that was built
+	frame translate.Frame // the last one built
 	sent  bool            // the sink was given a frame
 }
 
@@ -41,7 +41,7 @@ func (f *framer) snapshot(out Sink, seq uint64, t *task.Task) (end bool) {
 	return f.write(out, seq)
 }
 
-// settled gives a sink the frames of an event by which the task has settled. t is the task after it.
+// settled gives a sink the frames of an event settling the task. t is the task after it.
 func (f *framer) settled(out Sink, seq uint64, t *task.Task) (end bool) {
 	f.result, f.resultSeq = t, seq
 	return f.write(out, seq)
@@ -66,7 +66,7 @@ func errDamaged(err error) error {
 	return task.Errorf(task.Internal, "the task's log is damaged").WithCause(err)
 }
 
-// write gives a sink all frames of what is encoded. It keeps none of it.
+// write gives a sink all frames of the source. It keeps none of it.
 func (f *framer) write(out Sink, seq uint64) (end bool) {
 	if f.unnumbered {
 		seq = 0

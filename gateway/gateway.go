@@ -29,71 +29,72 @@ type Config struct {
 	// the gateway is registered before its first request.
 	Ready func(context.Context) error
 
-	// Partner is the configuration of the life-cycle. New sets its Memory, Meter and Log, and its Agent if that is nil.
+	// Partner is the configuration of the life-cycle. New sets its Memory, Meter and Log, and also its Agent if this is
+	// nil.
 	Partner partner.Config
-	Agent   AgentConfig // how Partner.Agent is made
+	Agent   AgentConfig // for making Partner.Agent
 	AIC     string      // of the Partner; empty for none
-	Name    string      // of the Partner, in cards that are made without one of its agent. Default: the AIC
+	Name    string      // of the Partner, in cards made without one of its agent. Default: the AIC
 	Cards   Cards
 
-	// Base is the path that the Partner is mounted under, without a slash at its end.
+	// Base is the path of the Partner's mount, without a slash at its end.
 	Base string
-	// PublicURL is the public URL of the mount point. Default: the URL that the caller has used.
+	// PublicURL is the public URL of the mount point. Default: the URL used by the caller.
 	PublicURL string
 
-	// HTTP2 says which callers can use HTTP/2, and so gRPC.
+	// HTTP2 has the kinds of connections on which callers can use HTTP/2, and so gRPC.
 	HTTP2 HTTP2
 
-	// Callers are the dialects that are served, as Callers makes them. If several have the path of a request, the first
-	// one that matches the request decodes it.
+	// Callers are the served dialects, as Callers makes them. If several have the path of a request, the first match
+	// decodes it.
 	Callers []translate.Server
-	// Confirm says that Callers were made with confirm: a finished task waits until its caller confirms it.
+	// Confirm is true if Callers were made with confirm: a finished task waits until its caller confirms it.
 	Confirm bool
-	// AutoComplete completes a task that a Leader of AIP starts as soon as its agent has finished.
+	// AutoComplete completes a task started by a Leader of AIP as soon as its agent has finished.
 	AutoComplete bool
-	// Guard decides which peers may call.
+	// Guard decides about the peers' right to call.
 	Guard *identity.Guard
 	// AAC checks the access tokens of callers; nil reads none.
 	AAC AAC
-	// Schemes are the ways in which callers may prove who they are, by the name of their dialect, for the cards. Default:
-	// a client certificate, where the Guard requires a proof.
+	// Schemes are the callers' ways of proving their identities, by the name of their dialect, for the cards. Default: a
+	// client certificate, if the Guard requires a proof.
 	Schemes map[string]a2a.Schemes
-	// Policy decides which of their calls are carried out, and counts them; nil allows all.
+	// Policy decides about their calls, and counts them; nil allows all.
 	Policy Policy
-	// Revocation is asked before each call of a peer that has a certificate; nil: no certificate is revoked.
+	// Revocation is asked before each call of a peer with a certificate; nil: no certificate is revoked.
 	Revocation Revocation
-	// Inactive returns why the Partner takes no calls now, as an error of kind AgentUnavailable; nil if it does. Its
-	// tasks go on meanwhile. nil: it always takes calls. It may be called by any number of goroutines at once.
+	// Inactive returns the reason why the Partner takes no calls now, as an error of kind AgentUnavailable; nil if it
+	// does. Its tasks go on meanwhile. nil: it always takes calls. It may be called by any number of goroutines at once.
 	Inactive func() error
 	// Issues reports whether a peer could prove an id of a kind now; nil: it always could.
 	Issues func(kind identity.Kind, id string) bool
-	// InForce returns the gateways that have a Partner in the configuration that is in force. They judge the calls whose
-	// configuration was replaced while they were received. nil: the rules of this configuration count to its end.
+	// InForce returns the gateways of a Partner in the configuration in force. They judge calls received during a
+	// replacement of their configuration. nil: the rules of this configuration count to its end.
 	InForce func(partner string) []*Gateway
 
-	// Watch is called with each call that is answered, and must not wait; nil: it is not called.
+	// Watch is called with each answered call, and must not wait; nil: it is not called.
 	Watch func(*Answered)
 
-	// Blocking is how long a blocking call waits for the agent to finish or to need input. Then it is answered with the
-	// task as it is.
+	// Blocking is the time for which a blocking call waits for the agent to finish or to need input. Then it is answered
+	// with the task as it is.
 	Blocking time.Duration
 	// Limits bound the body of a request.
 	Limits jsonrpc.Limits
-	// Memory bounds the bytes that the requests, answers and streams of callers hold. MemoryPatience is how long a call
-	// waits for some of it.
+	// Memory bounds the bytes held by the requests, answers and streams of callers. MemoryPatience is the time for which a
+	// call waits for some of it.
 	Memory         quota.Limits
 	MemoryPatience time.Duration
 	// Streaming is the configuration of streams.
 	Streaming Streaming
-	// Groups says that the Partner takes part in groups: TakePart is called before Ready allows the first request.
+	// Groups is true if the Partner takes part in groups: TakePart is called before Ready allows the first request.
 	Groups bool
-	// Tracing makes the spans of calls whose context has no recorded span; nil makes none.
+	// Tracing makes the spans of calls without a recorded span in their context; nil makes none.
 	Tracing trace.TracerProvider
 
 	Log *slog.Logger
 }
 
-// HTTP2 says over which connections callers can use HTTP/2.
+// HTTP2 has the kinds of connections on which callers can use HTTP/2.
 type HTTP2 struct{ TLS, Plain bool }
 
 // Gateway is one Partner for its fronts. It may be used by any number of goroutines at once.
@@ -149,18 +150,17 @@ func New(c Config) (*Gateway, error) {
 	return g, nil
 }
 
-// Dialects returns the names of the dialects that are served.
+// Dialects returns the names of the served dialects.
 func (g *Gateway) Dialects() []string { return g.cards.generations }
 
-// Base returns the path that the Partner is mounted under, without a slash at its end.
+// Base returns the path of the Partner's mount, without a slash at its end.
 func (g *Gateway) Base() string { return g.config.Base }
 
-// MaxBody returns how large the body of a request may be, in bytes. Of a larger body, a front reads one byte more than
-// that.
+// MaxBody returns the size of the body of a request, at most, in bytes. Of a larger body, a front reads one byte more.
 func (g *Gateway) MaxBody() int { return g.config.Limits.Bytes }
 
-// URL returns the public URL of the mount point: the configured one, or else the one at the host that a caller has
-// used. stripped is what was cut off the path that the caller has used.
+// URL returns the public URL of the mount point: the configured one, or else the one at the host used by a caller.
+// stripped is the part cut off the path of the caller's request.
 func (g *Gateway) URL(overTLS bool, host, stripped string) string {
 	switch {
 	case g.config.PublicURL != "":
@@ -185,10 +185,10 @@ func (g *Gateway) Head(ctx context.Context, log string) (partner.Head, error) {
 	return partner.ReadHead(ctx, g.logs(leader), log)
 }
 
-// Draining reports whether another configuration has replaced that of the gateway.
+// Draining reports whether another configuration has replaced the gateway's.
 func (g *Gateway) Draining() bool { return g.Replaced().Err() != nil }
 
-// Replaced returns a context that is done when another configuration has replaced that of the gateway.
+// Replaced returns a context which is done when another configuration has replaced the gateway's.
 func (g *Gateway) Replaced() context.Context { return g.config.Streaming.Drain }
 
 // Close closes idle connections to the agent. Requests in flight keep theirs.

@@ -10,11 +10,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Groups are the groups in which a Partner takes part. Its methods may be called by any number of goroutines at once.
+// Groups are the groups of a Partner. Its methods may be called by any number of goroutines at once.
 type Groups interface {
-	// Join joins the group of an invitation by a Leader, whose name is that of the Guard. It returns when the Partner
-	// receives the messages of the group. A repeated invitation changes nothing. Every error is a *task.Error, or that
-	// of ctx.
+	// Join joins the group of an invitation by a Leader, with the Guard's name for the Leader. It returns when the Partner
+	// receives the messages of the group. A repeated invitation changes nothing. Every error is a *task.Error, or the
+	// error of ctx.
 	Join(ctx context.Context, leader string, in *task.Invitation) (task.Membership, error)
 
 	// Has reports whether the Partner is a member of a Leader's group.
@@ -45,7 +45,7 @@ func (g *Gateway) startsInGroup(c *Call) bool {
 	return g.config.Groups && m.Command == task.Start && m.GroupID != ""
 }
 
-// checkGroup refuses a start in a group in which the Partner takes no part.
+// checkGroup refuses a start in a group the Partner takes no part in.
 func (g *Gateway) checkGroup(c *Call) error {
 	if !g.startsInGroup(c) || g.groups.Has(c.Leader, c.Message.GroupID) {
 		return nil
@@ -57,5 +57,5 @@ func (g *Gateway) checkGroup(c *Call) error {
 // Limits bound the body of a request.
 func (g *Gateway) Limits() jsonrpc.Limits { return g.config.Limits }
 
-// ResponseTimeout returns how long a start waits for its agent, where its Leader does not say so.
+// ResponseTimeout returns the time for which a start waits for its agent, if its Leader does not set one.
 func (g *Gateway) ResponseTimeout() time.Duration { return g.config.Partner.Terms.Response }

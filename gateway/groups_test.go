@@ -22,7 +22,7 @@ import (
 )
 
 // inviting is a dialect in which a get of the task "invitation" is an invitation to the group "g" of its sender, or of
-// "other" where it has that for its session.
+// "other" if this is its session.
 type inviting struct{ translate.Server }
 
 func (s inviting) Decode(r *translate.Request) (translate.Call, error) {
@@ -46,7 +46,7 @@ func (inviting) AppendInvitationError(dst []byte, _ jsonrpc.ID, _ error) []byte 
 	return append(dst, `{"error":{"code":-7}}`...)
 }
 
-// groups notes what a gateway asks of the groups of its Partner, which is a member of the group "g" only.
+// groups notes a gateway's questions to the groups of its Partner, a member of the group "g" only.
 type groups struct {
 	asked  []string
 	refuse error
@@ -63,7 +63,7 @@ func (g *groups) Join(_ context.Context, leader string, in *task.Invitation) (ta
 
 func (g *groups) Has(_, groupID string) bool { return groupID == "g" }
 
-// Accept is what the engine of groups does with a start.
+// Accept does the same with a start as the engine of groups.
 func (g *groups) Accept(
 	_ context.Context, log string, at task.Position, c *partner.Request,
 ) (partner.Accepted, error) {
@@ -75,7 +75,7 @@ func (g *groups) Accept(
 	return partner.Accepted{Stored: func() { g.ask("begin") }, Undo: undo}, g.refuse
 }
 
-// full is a store that takes no new tasks while it is shut.
+// full is a store without room for new tasks while it is shut.
 type full struct {
 	replay.Store
 	shut bool
@@ -88,8 +88,8 @@ func (s *full) Append(ctx context.Context, a replay.Append) error {
 	return s.Store.Append(ctx, a)
 }
 
-// TestGroups: a start that names a group is followed there before it is stored, and only there; an invitation must be
-// the Leader's own.
+// TestGroups: a start with the name of a group is followed there before it is stored, and only there; an invitation
+// must be the Leader's own.
 func TestGroups(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := &full{Store: replay.NewMemory(replay.Settings{})}

@@ -10,18 +10,18 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// Handed is a call that another process has handed over to this one, the owner of its shard. What the call holds here
-// counts here, for the Leader for whom it counts there. It is used by one goroutine at a time.
+// Handed is a call handed over by another process to this one, the owner of its shard. Everything it holds here counts
+// here, for the same Leader as in the other process. It is used by one goroutine at a time.
 type Handed struct {
 	g      *Gateway
 	memory quota.Lease
 	stream bool
 }
 
-// Handed returns a call that is handed over, and holds nothing yet. reader is the one of the Call.
+// Handed returns a call handed over. It holds nothing yet. reader is the one of the Call.
 func (g *Gateway) Handed(reader string) *Handed { return &Handed{g: g, memory: g.memory.Lease(reader)} }
 
-// Hold waits until there is memory for a request of n bytes, and for what is decoded from it.
+// Hold waits until there is memory for a request of n bytes, and for its decoded form.
 func (h *Handed) Hold(ctx context.Context, n int) error { return h.reserve(ctx, 2*int64(n)) }
 
 // reserve implements replay.Reserve.
@@ -43,13 +43,13 @@ func (h *Handed) Execute(ctx context.Context, c *Call) (r Result, err error) {
 	return r, nil
 }
 
-// Keep says that the call holds nothing but n bytes of its reply any more.
+// Keep gives back everything the call holds but n bytes of its reply.
 func (h *Handed) Keep(n int) { h.memory.Take(int64(n)) }
 
-// End gives back what the call holds.
+// End gives back everything the call holds.
 func (h *Handed) End() { h.memory.Release() }
 
-// Size returns about how many bytes of memory the tasks of a result hold.
+// Size returns the approximate number of bytes held by the tasks of a result.
 func (r *Result) Size() int64 {
 	n := r.Task.Size()
 	for i := range r.Page.Tasks {
@@ -58,8 +58,8 @@ func (r *Result) Size() int64 {
 	return n
 }
 
-// fit takes the memory for the task that answers a command, and for its encoding. If there is not enough for what the
-// turn has produced, the task is dropped, and read again when there is.
+// fit takes the memory for the task in the answer to a command, and for its encoding. If there is not enough for the
+// product of the turn, the task is dropped, and read again once there is.
 func fit(c *Call, r *Result, memory *quota.Lease, read func(*Call) (Result, error)) error {
 	t := &r.Task
 	if c.Op != translate.Command || c.Message.Command == task.Get || c.Stream ||

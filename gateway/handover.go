@@ -17,27 +17,29 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// Owners hands calls to the processes that own the shards which this one does not. Its methods may be called by any
-// number of goroutines at once.
+// Owners hands calls to the owners of shards not owned by this process. Its methods may be called by any number of
+// goroutines at once.
 type Owners interface {
 	// Execute has the owner of a shard execute a call of a Partner, by Gateway.ExecuteHere. The error is a
-	// replay.ErrClosed if the shard has no owner now, or another one, and also where the owner may yet be able to execute
-	// it. It is ErrNotBegun, too, if the owner has certainly not begun. reserve is called in this process.
+	// replay.ErrClosed if the shard has no owner now, or another one, and also if the owner may yet be able to execute it.
+	// It is ErrNotBegun, too, if the owner has certainly not begun. reserve is called in this process.
 	Execute(ctx context.Context, shard int, partner string, c *Call, reserve replay.Reserve) (Result, error)
 }
 
-// ErrNotBegun says of a call that no process has begun to execute it.
+// ErrNotBegun is the error of a call not begun by any process.
 var ErrNotBegun = errors.New("the call was not begun")
 
-// SilentError says of a call that may have begun for how long nothing was heard of its owner when it was given up.
+// SilentError is the error of a call that may have begun, with the time of its owner's silence before the call was
+// given up.
 type SilentError struct{ For time.Duration }
 
 func (e *SilentError) Error() string { return "nothing was heard of the owner for " + e.For.String() }
 
-// leastPatience is how long a call that was lost waits for the next owner, whatever has passed of ask.Patience.
+// leastPatience is the least time for which a lost call waits for the next owner, however much of ask.Patience has
+// passed.
 const leastPatience = 2 * time.Second
 
-// NotBegun returns an error that is ErrNotBegun, too.
+// NotBegun returns an error with ErrNotBegun added.
 func NotBegun(err error) error {
 	if e, ok := errors.AsType[*task.Error](err); ok {
 		again := *e
@@ -51,13 +53,13 @@ func NotBegun(err error) error {
 func (t *Tasks) HandOver(to Owners) { t.owners = to }
 
 // handOver executes a call wherever its shard is owned. While a shard moves it has no owner, and while the lease of its
-// owner is over it has none for certain: the call is tried again for ask.Patience, without the time that owners have
-// worked on it. What passes in silence before an owner is taken for lost is no such time, but it leaves leastPatience
-// once. A new owner reads what is under way before it answers.
+// owner is over it has none for certain: the call is tried again for ask.Patience, less the owners' own time with it.
+// The silence before an owner is taken for lost is no such time, but it leaves leastPatience once. A new owner reads
+// the tasks under way before it answers.
 //
-// A command that was stored by an owner which has lost the shard since is a repeated one for the next owner, where it
-// waits on for the agent. Only a message without an id that continues a task, or may, is a new one each time, so it is
-// not tried again if an owner may have begun with it. A webhook gets its id here, so that it is the same one each time.
+// A command stored by an owner before its loss of the shard is a repeated one for the next owner, which waits on for
+// the agent. Only a message without an id that continues a task, or may, is a new one each time, so it is not tried
+// again if an owner may have begun with it. A webhook gets its id here, to be the same one each time.
 func (g *Gateway) handOver(ctx context.Context, c *Call, reserve replay.Reserve) (r Result, err error) {
 	began, m := time.Now(), &c.Message
 	unowned, response := began, g.ownTime(c)
@@ -78,7 +80,7 @@ func (g *Gateway) handOver(ctx context.Context, c *Call, reserve replay.Reserve)
 		}
 		r.New = r.New || started // by an owner before
 		started = r.New
-		unbegun := errors.Is(err, ErrNotBegun) // also by an owner whose lease is over: it, or another one, may have it soon
+		unbegun := errors.Is(err, ErrNotBegun) // also by an owner with an ended lease: it, or another one, may have it soon
 		if !unbegun && !errors.Is(err, replay.ErrClosed) {
 			return r, err
 		}
@@ -103,8 +105,8 @@ func (g *Gateway) handOver(ctx context.Context, c *Call, reserve replay.Reserve)
 	}
 }
 
-// moved returns the error of a call that no owner has executed. An owner that closes a shard, because that moves, says
-// that the store is closed.
+// moved returns the error of a call not executed by any owner. An owner closing a moving shard answers with the error
+// of a closed store.
 func moved(err error) error {
 	switch {
 	case task.KindOf(err) == task.StoreUnavailable:
@@ -115,8 +117,7 @@ func moved(err error) error {
 	return partner.Moved()
 }
 
-// ownTime returns how long a call may take before an owner has it that answers: no longer than its caller waits for the
-// agent.
+// ownTime returns the time for a call to find an answering owner: no longer than its caller waits for the agent.
 func (g *Gateway) ownTime(c *Call) time.Duration {
 	waits := c.Op == translate.Command && !c.Stream &&
 		(c.Message.Command == task.Start || c.Message.Command == task.Continue)

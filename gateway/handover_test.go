@@ -21,7 +21,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// ownerless are Owners of which none has the shard.
+// ownerless are Owners without the shard.
 type ownerless struct{ asked int }
 
 func (n *ownerless) Execute(
@@ -31,7 +31,7 @@ func (n *ownerless) Execute(
 	return r, partner.Moved()
 }
 
-// lapsing are shards whose owner may not act for some time.
+// lapsing are shards with an owner unable to act for some time.
 type lapsing struct {
 	replay.Shards
 	until time.Time
@@ -55,7 +55,7 @@ func (l lapsed) Held() error {
 	return nil
 }
 
-// turns is an agent that does what it is asked at once, and counts.
+// turns is an agent obeying at once, and counting.
 type turns struct {
 	partner.Agent
 	asked int
@@ -73,8 +73,8 @@ func (a *turns) Cancel(context.Context, *agent.Turn) (agent.Report, error) {
 
 func (a *turns) Complete(context.Context, *agent.Turn) error { return nil }
 
-// TestLapsed: a call to an owner whose lease is over waits until it is not, or for some time, and then the caller is
-// asked to try again. Nothing is begun meanwhile. A task that has ended is shown at once.
+// TestLapsed: a call to an owner with an ended lease waits until the owner has one, or for some time, and then the
+// caller is asked to try again. Nothing is begun meanwhile. An ended task is shown at once.
 func TestLapsed(t *testing.T) {
 	const limit = 10 * time.Second
 	for name, c := range map[string]struct {
@@ -131,8 +131,8 @@ func TestLapsed(t *testing.T) {
 	}
 }
 
-// TestHandOver: a call is tried again while its shard has no owner, until this process is that, or for some time; what
-// must not be done twice is tried once.
+// TestHandOver: a call is tried again while its shard has no owner, until this process is the owner, or for some time;
+// a call not to be repeated is tried once.
 func TestHandOver(t *testing.T) {
 	const limit = 10 * time.Second
 	for name, c := range map[string]struct {
@@ -181,7 +181,7 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// worker is an agent that works on a turn until a time, whoever asks.
+// worker is an agent at work on a turn until a time, for any caller.
 type worker struct {
 	partner.Agent
 	until time.Time
@@ -205,9 +205,9 @@ func (a *worker) Resume(ctx context.Context, _ *agent.Turn) iter.Seq2[agent.Repo
 	}
 }
 
-// TestMovedWhileItWaits: a call that waits for the agent waits on at the next owner of its shard, or until the owner
-// knows again that it is that. The agent is sent the message once. A message that has no id and continues a task is not
-// sent again.
+// TestMovedWhileItWaits: a call waiting for the agent waits on at the next owner of its shard, or until the owner knows
+// again of its ownership. The agent is sent the message once. A message without an id that continues a task is not sent
+// again.
 func TestMovedWhileItWaits(t *testing.T) {
 	const moves, work = 20 * time.Second, 30 * time.Second // longer than it waits for an owner
 	for name, c := range map[string]struct {
@@ -275,7 +275,7 @@ func TestMovedWhileItWaits(t *testing.T) {
 	}
 }
 
-// lossy are Owners that execute calls, but whose first answer is that of an owner that has closed the shard.
+// lossy are Owners that execute calls, but give a first answer as after closing the shard.
 type lossy struct{ hooks []task.Webhook }
 
 func (l *lossy) Execute(
@@ -288,7 +288,7 @@ func (l *lossy) Execute(
 	return r, nil
 }
 
-// TestHandOverOfWebhook: a webhook that is set again, because its owner was lost meanwhile, is the same one.
+// TestHandOverOfWebhook: a webhook set again, because its owner was lost meanwhile, is the same one.
 func TestHandOverOfWebhook(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		owners := new(lossy)
@@ -306,8 +306,8 @@ func TestHandOverOfWebhook(t *testing.T) {
 	})
 }
 
-// silent are Owners of which nothing is heard: a call is lost after a time, and then there is no owner. Calls take work
-// before that.
+// silent are Owners in silence: a call is lost after a time, and then there is no owner. Calls take work before the
+// silence.
 type silent struct{ work, after time.Duration }
 
 func (s *silent) Execute(
@@ -322,8 +322,8 @@ func (s *silent) Execute(
 	return r, err
 }
 
-// TestHandOverToASilentOwner: a call at a gateway that is cut off fails after ask.Patience, in which the silence of its
-// owner counts, and the work of the owner does not. One that was lost waits for the next owner all the same.
+// TestHandOverToASilentOwner: a call at a gateway cut off from the others fails after ask.Patience, in which the
+// silence of its owner counts, and the work of the owner does not. A lost call waits for the next owner all the same.
 func TestHandOverToASilentOwner(t *testing.T) {
 	for name, tc := range map[string]struct{ work, silence, want time.Duration }{
 		"at once":           {0, 0, 10 * time.Second},
@@ -350,7 +350,7 @@ func TestHandOverToASilentOwner(t *testing.T) {
 	}
 }
 
-// closed are Owners of which none can be asked, because the shards are being closed.
+// closed are unreachable Owners, because the shards are being closed.
 type closed struct{}
 
 func (closed) Execute(
@@ -359,8 +359,8 @@ func (closed) Execute(
 	return r, gateway.NotBegun(partner.StoreError(replay.ErrClosed, ""))
 }
 
-// TestHandOverOfClosed: a call that has waited for an owner as long as it may is told to come again, also where the
-// owner was about to close the shard.
+// TestHandOverOfClosed: after its longest wait for an owner, a call's answer is to come again, also if the owner was
+// about to close the shard.
 func TestHandOverOfClosed(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		node := replaytest.NewShards(1).Node()

@@ -16,11 +16,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/discovery"
 )
 
-// AgentHealth is what is known of an agent.
+// AgentHealth is the gateway's knowledge of an agent.
 type AgentHealth struct {
 	Dialect  string            // empty if it is not known yet
 	Answered time.Time         // when the agent last answered a request; zero for never
-	Failed   *upstream.Failure // the last request that was not answered; nil for none
+	Failed   *upstream.Failure // the last request without an answer; nil for none
 }
 
 // Up reports whether the agent has answered since its last failure.
@@ -31,7 +31,7 @@ func (h *AgentHealth) Up() bool {
 // Down reports whether the agent has not answered since its last failure.
 func (h *AgentHealth) Down() bool { return h.Failed != nil && !h.Up() }
 
-// Health returns what is known of the agent. It sends nothing.
+// Health returns the gateway's knowledge of the agent. It sends nothing.
 func (g *Gateway) Health() (h AgentHealth) {
 	if g.agent == nil {
 		return h
@@ -40,22 +40,22 @@ func (g *Gateway) Health() (h AgentHealth) {
 	return AgentHealth{Dialect: g.agent.Dialect(), Answered: traffic.Answered(), Failed: traffic.Failed()}
 }
 
-// AskAgent asks the agent once for a task that does not exist, which changes nothing. It finds out the dialect if that
-// is not known. An error says that no agent of the dialect has answered; see upstream.Agent.Check.
+// AskAgent asks the agent once for a task that does not exist, which changes nothing. It finds out an unknown dialect.
+// After an error, no agent of the dialect has answered; see upstream.Agent.Check.
 func (g *Gateway) AskAgent(ctx context.Context) error { return g.agent.Check(ctx) }
 
-// WayToAgent says whether messages to the agent ask for streams, and why; see upstream.Agent.Way.
+// WayToAgent returns whether messages to the agent ask for streams, and the reason; see upstream.Agent.Way.
 func (g *Gateway) WayToAgent(ctx context.Context) (way, why string) { return g.agent.Way(ctx) }
 
-// TryAgent sends the agent a text as a start of no caller, and says what it has done; see upstream.Agent.Try.
+// TryAgent sends the agent a text as a start of no caller, and returns the agent's doing; see upstream.Agent.Try.
 func (g *Gateway) TryAgent(ctx context.Context, text string) *upstream.Trial {
 	return g.agent.Try(ctx, text)
 }
 
-// Examine asks an agent of HTTP or gRPC, by questions that change nothing, whether it speaks the configured dialect at
-// its URL. If it denies that, or does not answer as its agents do, Examine finds out what it speaks, and where; both
-// are empty if nothing else is found. answered says whether AskAgent had an answer; it decides for the dialects that
-// have no question of their own.
+// Examine asks an agent of HTTP or gRPC, by harmless questions, whether it speaks the configured dialect at its URL. If
+// it denies this, or does not answer as its agents do, Examine finds out its dialect and URL; both are empty if nothing
+// else is found. answered is true if AskAgent had an answer; it decides for the dialects without a question of their
+// own.
 func (c *AgentConfig) Examine(ctx context.Context, answered bool) (v translate.Verdict, dialect, url string) {
 	where, probes := c.discovery(), c.probes()
 	own := slices.IndexFunc(probes, func(p translate.Probe) bool { return p.Dialect == c.Dialect })
@@ -88,14 +88,14 @@ func (c *AgentConfig) Examine(ctx context.Context, answered bool) (v translate.V
 	return v, "", ""
 }
 
-// probes returns the questions that tell dialects apart.
+// probes returns the questions for telling dialects apart.
 func (c *AgentConfig) probes() []translate.Probe {
 	id := "aip-gateway-" + rand.Text()
 	return slices.Concat(a2a.Finder().Probes(id), aip.Probes(c.Sender, id), []translate.Probe{agentapi.Probe()})
 }
 
-// CheckAgent asks the agent something that changes nothing, once in every interval, until ctx ends, so that Health
-// knows of the agent before a turn needs it.
+// CheckAgent asks the agent a harmless question, once in every interval, until ctx ends, so Health knows of the agent
+// before a turn needs it.
 func (g *Gateway) CheckAgent(ctx context.Context, every time.Duration) {
 	if g.agent == nil {
 		return

@@ -2,8 +2,8 @@
 
 package gateway
 
-// CutInactive ends the open streams of all Partners that take no calls now, with the reason as their last frame. It is
-// called when a Partner has become inactive; a stream that is opened meanwhile ends by itself.
+// CutInactive ends the open streams of all Partners not taking calls now, with the reason as their last frame. It is
+// called when a Partner has become inactive; a stream opened meanwhile ends by itself.
 func (p *Process) CutInactive() {
 	for _, s := range p.open.all() {
 		s.cutInactive()

@@ -18,8 +18,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestInactive: a Partner that takes no calls refuses all of them, ends its streams with the reason, is found by
-// nobody, and is not active in its ACS. Its tasks go on, and are there when it takes calls again.
+// TestInactive: a Partner without calls refuses all of them, ends its streams with the reason, is not found, and is not
+// active in its ACS. Its tasks go on, and are there when it takes calls again.
 func TestInactive(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var why atomic.Pointer[task.Error]

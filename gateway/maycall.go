@@ -9,8 +9,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// MayCall returns why a peer may not start a task, in any of the dialects that are served; nil if it may, as far as
-// that is known without a call: an external decision point is not asked, and no quota is counted.
+// MayCall returns the reason why a peer may not start a task, in any of the served dialects; nil if it may, as far as
+// known without a call: an external decision point is not asked, and no quota is counted.
 func (g *Gateway) MayCall(ctx context.Context, peer identity.Peer) (err error) {
 	if err = g.config.Inactive(); err != nil {
 		return err
@@ -23,7 +23,7 @@ func (g *Gateway) MayCall(ctx context.Context, peer identity.Peer) (err error) {
 	return err
 }
 
-// Admits reports whether the guard lets a peer in, as the Leader that it is.
+// Admits reports whether the guard lets a peer in, as its own Leader.
 func (g *Gateway) Admits(dialect string, peer identity.Peer) bool {
 	peer, err := g.config.Guard.CheckIn(dialect, peer)
 	if err == nil {

@@ -18,10 +18,10 @@ import (
 // The memory of a call is counted: first its body, until it is decoded; then its message and the task, while the
 // Partner executes the command; then its reply, until it is sent. A call waits for memory before it uses it.
 
-// Hold takes memory for a body of n bytes and for what is decoded from it. A front calls it before it reads more than
-// quota.Free bytes, and each time before it reads more than that. It may wait until ctx ends or the configuration is
-// replaced. The memory is counted for the peer, because the Leader that the request names is not known yet. There is
-// none for a peer that may not call at all.
+// Hold takes memory for a body of n bytes and for its decoded form. A front calls it before it reads more than
+// quota.Free bytes, and each time before it reads more than n bytes. It may wait until ctx ends or the configuration is
+// replaced. The memory is counted for the peer, because the Leader named by the request is not known yet. There is none
+// for a peer without the right to call at all.
 func (g *Gateway) Hold(ctx context.Context, peer identity.Peer, r *Request, n int) error {
 	if n <= quota.Free {
 		return nil
@@ -40,7 +40,8 @@ func (g *Gateway) Hold(ctx context.Context, peer identity.Peer, r *Request, n in
 	return g.wait(ctx, &r.memory, 2*int64(n), g.memory.Patience)
 }
 
-// letsIn returns a peer as the Guard accepts it for a dialect that the request may have, or why for none of them.
+// letsIn returns a peer as the Guard accepts it for a possible dialect of the request, or the reason why it accepts it
+// for none.
 func (g *Gateway) letsIn(r *Request, peer identity.Peer) (accepted identity.Peer, err error) {
 	if len(r.matches) == 0 { // decoded by the front
 		return g.config.Guard.Check(peer)
@@ -53,7 +54,7 @@ func (g *Gateway) letsIn(r *Request, peer identity.Peer) (accepted identity.Peer
 	return accepted, err
 }
 
-// Drop gives back what the request holds of its body, but for the begin.
+// Drop gives back the body of the request, but for the begin.
 func (r *Request) Drop() {
 	if r.Body != nil && len(*r.Body) > BeginOfBody {
 		begin := bytes.Clone((*r.Body)[:BeginOfBody])
@@ -62,7 +63,7 @@ func (r *Request) Drop() {
 	r.memory.Release()
 }
 
-// Lend says that the front waits for the caller to read the reply. If others need the memory that the request holds,
+// Lend lends the request's memory while the front waits for the caller to read the reply. If others need this memory,
 // abort is called, once: the front then has to give up. It is called by any goroutine, and must not wait. The front
 // calls TakeBack when it waits no longer.
 func (r *Request) Lend(abort func()) { r.memory.Lend(abort) }
@@ -78,10 +79,10 @@ func (r *Request) holdFor(b quota.Budget, leader string) {
 	}
 }
 
-// hold counts the memory of the exchange for who reads from now on.
+// hold counts the memory of the exchange for its reader from now on.
 func (x *exchange) hold() { x.in.holdFor(x.g.memory, x.reader()) }
 
-// reader returns the Leader for whom the streams and the memory of the exchange count.
+// reader returns the Leader charged for the streams and the memory of the exchange.
 func (x *exchange) reader() string { return x.call.ReadBy() }
 
 // wait waits until a lease holds n bytes of memory. It stops waiting after patience, when the caller leaves, and when
@@ -120,7 +121,7 @@ func (g *Gateway) holdMemory(ctx context.Context, l *quota.Lease, n int64, strea
 	return nil
 }
 
-// releaseBody drops the body of a request that has been decoded; the message is kept.
+// releaseBody drops the body of a decoded request; the message is kept.
 func (x *exchange) releaseBody() {
 	if body := x.in.Body; body != nil && cap(*body) > quota.Free {
 		x.req = translate.Request{Request: jsonrpc.Request{ID: bytes.Clone(x.req.ID)}}
@@ -129,7 +130,7 @@ func (x *exchange) releaseBody() {
 	x.in.memory.Take(x.call.Message.Size())
 }
 
-// execute executes the call, and takes the memory for what answers it.
+// execute executes the call, and takes the memory for its answer.
 func (x *exchange) execute() (err error) {
 	if err := x.complete(); err != nil {
 		return err
@@ -146,7 +147,7 @@ func (x *exchange) execute() (err error) {
 	})
 }
 
-// holdForOwner takes the memory for the form in which a large message is handed over to the owner of its shard.
+// holdForOwner takes the memory for the form of a large message on its way to the owner of its shard.
 func (x *exchange) holdForOwner() error {
 	n := x.call.Message.Size()
 	if n <= quota.Free/2 {
@@ -162,8 +163,8 @@ func (x *exchange) holdForOwner() error {
 	return nil
 }
 
-// grow takes the memory for a result of about a size and for its encoding, for which the call has waited already. It
-// returns the buffer to append the reply to.
+// grow takes the memory for a result of about a size and for its encoding, after the call's wait for it. It returns the
+// buffer to append the reply to.
 func (x *exchange) grow(size int64) []byte {
 	dst := *x.in.reply
 	if size <= quota.Free {

@@ -15,11 +15,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// Meter counts what concerns one agent, over all configurations. It may be used by any number of goroutines at once.
+// Meter counts everything concerning one agent, over all configurations. It may be used by any number of goroutines at
+// once.
 type Meter struct {
 	Traffic upstream.Traffic // requests to the agent
 	Tasks   partner.Meter
-	Events  atomic.Uint64 // that were sent to callers by streams
+	Events  atomic.Uint64 // sent to callers by streams
 
 	mu    sync.Mutex
 	calls map[string]*dialectCalls // by dialect; replaced when a dialect is added, and never changed
@@ -32,10 +33,11 @@ type dialectCalls struct {
 	took  [numMethods]measure.Durations
 }
 
-// maxKinds is the greatest number of error kinds that are counted.
+// maxKinds is the greatest number of counted error kinds.
 const maxKinds = 32
 
-// The methods of calls: the commands, then the operations of translate, then what was refused before it was understood.
+// The methods of calls: the commands, then the operations of translate, then the calls refused before they were
+// understood.
 const (
 	firstOp    = 6
 	unknown    = firstOp + int(translate.JoinGroup)
@@ -48,7 +50,7 @@ var methodNames = [numMethods]string{
 	Unread,
 }
 
-// Commands returns the names of what calls ask for: the commands of AIP, and the other operations.
+// Commands returns the names of calls: the commands of AIP, and the other operations.
 func Commands() []string { return methodNames[:unknown] }
 
 // methodOf returns the place of a call's method in methodNames.
@@ -90,8 +92,7 @@ func (m *Meter) serve(dialects []translate.Server) {
 	m.ready.Store(&calls)
 }
 
-// count counts a call, which has ended with an error or nil after some time. That of a stream is the time until it
-// begins.
+// count counts a call, ended with an error or nil after some time. For a stream, it is the time until it begins.
 func (m *Meter) count(x *exchange, err error, took time.Duration) {
 	c := (*m.ready.Load())[x.call.Dialect]
 	if c == nil {
@@ -113,10 +114,10 @@ type Calls struct {
 	count *[maxKinds + 1]atomic.Uint64
 }
 
-// WithoutError is the name of the kind of calls that no error has answered.
+// WithoutError is the name of the kind of calls without an error.
 const WithoutError = "ok"
 
-// ByKind yields how many calls there were by the name of the kind of their error, or WithoutError.
+// ByKind yields the numbers of calls by the name of the kind of their error, or WithoutError.
 func (c *Calls) ByKind() iter.Seq2[string, uint64] {
 	return func(yield func(string, uint64) bool) {
 		for i := range c.count {
@@ -131,7 +132,7 @@ func (c *Calls) ByKind() iter.Seq2[string, uint64] {
 	}
 }
 
-// Calls yields the calls of every method that was called.
+// Calls yields the calls of every called method.
 func (m *Meter) Calls() iter.Seq[Calls] {
 	return func(yield func(Calls) bool) {
 		for dialect, c := range *m.ready.Load() {
@@ -164,7 +165,7 @@ func (p *Process) meterOf(name string) *Meter {
 	return p.meters[name]
 }
 
-// Meter returns what is counted of the agent.
+// Meter returns the counts of the agent.
 func (g *Gateway) Meter() *Meter { return g.meter }
 
 // Slots returns the slots of the agent; nil if the Partner was given its agent.

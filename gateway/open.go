@@ -14,14 +14,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// openStreams are the streams of a process that are open. The zero value is ready for use.
+// openStreams are the open streams of a process. The zero value is ready for use.
 type openStreams struct {
 	mu     sync.Mutex
-	opened uint64    // how many were opened: the number of the newest one
+	opened uint64    // number of openings: the number of the newest one
 	list   []*Stream // in no order; each knows its index
 }
 
-// keptCapacity is for how many streams the list keeps its memory when none is open.
+// keptCapacity is the number of streams for which the list keeps its memory when none is open.
 const keptCapacity = 1024
 
 func (o *openStreams) add(s *Stream) {
@@ -44,7 +44,7 @@ func (o *openStreams) remove(s *Stream) {
 	}
 }
 
-// all returns the streams that are open now, in no order.
+// all returns the currently open streams, in no order.
 func (o *openStreams) all() []*Stream {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -53,20 +53,20 @@ func (o *openStreams) all() []*Stream {
 
 // OpenStream is an open stream as an operator sees it.
 type OpenStream struct {
-	Number                uint64 // of the stream: one that was opened later has a greater one
+	Number                uint64 // of the stream: a later one has a greater one
 	Partner, Leader, Task string // as of a partner.Overview
 	User                  string // the caller's AIC or AID, as it is proven; empty for none
 	Address               string // of the caller
-	Transport             string // Request.Transport, or what Stream.SetTransport has said
+	Transport             string // Request.Transport, or the last one of Stream.SetTransport
 	Dialect, Command      string
 	Since                 time.Time
-	Events                uint64 // that were sent
-	Last                  uint64 // number of the last event that was sent, or after which the stream begins
+	Events                uint64 // number of the sent ones
+	Last                  uint64 // number of the last sent event, or of the one before the stream's begin
 	// End is the number of the last event of the task; 0 if the store cannot be read, or has dropped the task.
 	End uint64
 }
 
-// StreamFilter selects open streams. A field that is not set selects all.
+// StreamFilter selects open streams. An unset field selects all.
 type StreamFilter struct {
 	Partner, Leader, Task string
 
@@ -89,8 +89,8 @@ func (f *StreamFilter) selects(s *Stream) bool {
 		(f.Task == "" || f.Task == id)
 }
 
-// OpenStreams returns a page of the open streams of all gateways, those that were opened first before others, and
-// whether there are more. No stream waits for it.
+// OpenStreams returns a page of the open streams of all gateways, in the order of their opening, and whether there are
+// more. No stream waits for it.
 func (p *Process) OpenStreams(ctx context.Context, f StreamFilter) (page []OpenStream, more bool) {
 	found := slices.DeleteFunc(p.open.all(), func(s *Stream) bool { return !f.selects(s) })
 	slices.SortFunc(found, func(a, b *Stream) int { return cmp.Compare(a.number, b.number) })
@@ -127,7 +127,7 @@ func (s *Stream) open() OpenStream {
 	return o
 }
 
-// SetTransport says that the stream is sent by another transport from now on. It may be called by any goroutine.
+// SetTransport sets the transport of the stream from now on. It may be called by any goroutine.
 func (s *Stream) SetTransport(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

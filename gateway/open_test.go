@@ -19,7 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// openGateway composes a gateway that serves any number of streams, and returns its process, too.
+// openGateway composes a gateway for any number of streams, and returns its process, too.
 func openGateway(t *testing.T) (p *gateway.Process, g *gateway.Gateway) {
 	g = newGateway(t, func(c *gateway.Config) {
 		p = c.Process
@@ -29,7 +29,7 @@ func openGateway(t *testing.T) (p *gateway.Process, g *gateway.Gateway) {
 	return p, g
 }
 
-// stuck is a caller that reads nothing until it is released.
+// stuck is a caller reading nothing until it is released.
 type stuck struct {
 	*record
 	released chan struct{}
@@ -40,7 +40,7 @@ func (s stuck) Flush() error {
 	return s.record.Flush()
 }
 
-// TestOpenStreams describes a stream that keeps up, and one whose caller does not read.
+// TestOpenStreams describes a stream keeping up, and one with a caller that does not read.
 func TestOpenStreams(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p, g := openGateway(t)
@@ -95,8 +95,8 @@ func TestOpenStreams(t *testing.T) {
 	})
 }
 
-// TestPagesOfOpenStreams opens and closes streams at random: pages have those that are open, in the order of their
-// opening, whatever the page's size and filter.
+// TestPagesOfOpenStreams opens and closes streams at random: pages have the open ones, in the order of their opening,
+// whatever the page's size and filter.
 func TestPagesOfOpenStreams(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p, g := openGateway(t)

@@ -8,10 +8,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// CutRefused ends the open streams that have outlived their configuration (translate.Unresumer), and whose callers the
-// gateways that have their Partner now would refuse, with the reason as their last frame. inForce returns these
-// gateways. A stream of a Partner that is gone goes on, as its turn does. It is called when a configuration was
-// replaced.
+// CutRefused ends the open streams outliving their configuration (translate.Unresumer) whose callers would be refused
+// by the present gateways of their Partner, with the reason as their last frame. inForce returns these gateways. A
+// stream of a removed Partner goes on, as its turn does. It is called when a configuration was replaced.
 func (p *Process) CutRefused(inForce func(partner string) []*Gateway) {
 	for _, s := range p.open.all() {
 		if s.unresumed == nil {
@@ -24,8 +23,8 @@ func (p *Process) CutRefused(inForce func(partner string) []*Gateway) {
 	}
 }
 
-// checkOutlived refuses a call whose configuration was replaced while its body was received, if the gateways that have
-// the Partner now would refuse its caller. peer is as the front knows it.
+// checkOutlived refuses a call if its configuration was replaced while its body was received, and the present gateways
+// of the Partner would refuse its caller. peer is as the front knows it.
 func (x *exchange) checkOutlived(peer identity.Peer) error {
 	c := &x.g.config
 	if c.InForce == nil || c.Streaming.Drain.Err() == nil {
@@ -34,8 +33,8 @@ func (x *exchange) checkOutlived(peer identity.Peer) error {
 	return x.g.refusedBy(c.InForce(c.Partner.Name), peer, x.dialect.Name(), methodNames[methodOf(&x.call.Call)])
 }
 
-// refusedBy returns why the gateways that have the Partner now refuse a caller; nil if one of them accepts it, if this
-// gateway is one of them, or if there are none.
+// refusedBy returns the reason why the present gateways of the Partner refuse a caller; nil if one of them accepts it,
+// if this gateway is one of them, or if there are none.
 func (g *Gateway) refusedBy(now []*Gateway, peer identity.Peer, dialect, command string) (err error) {
 	for _, other := range now {
 		if other == g {
@@ -48,7 +47,7 @@ func (g *Gateway) refusedBy(now []*Gateway, peer identity.Peer, dialect, command
 	return err
 }
 
-// accepts returns a peer as the guard accepts it, or why the guard or the rules refuse its calls, as far as that is
+// accepts returns a peer as the guard accepts it, or the reason why the guard or the rules refuse its calls, as far as
 // known without one.
 func (g *Gateway) accepts(peer identity.Peer, dialect, command string) (identity.Peer, error) {
 	if issues := g.config.Issues; issues != nil && !issues(peer.Kind, peer.ID) {

@@ -17,18 +17,18 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// unresumed is a dialect whose callers do not resume a stream.
+// unresumed is a dialect with callers that do not resume a stream.
 type unresumed struct{ translate.Server }
 
 func (unresumed) Numbered() bool { return true }
 
-// TestCallsOutliveTheirConfiguration: a call whose configuration was replaced while it was received is refused where
-// the configuration in force refuses its caller.
+// TestCallsOutliveTheirConfiguration: if the configuration was replaced while a call was received, the call is refused
+// in case the configuration in force refuses its caller.
 // Promise: a Leader that is no longer allowed goes on
 func TestCallsOutliveTheirConfiguration(t *testing.T) {
 	for name, tc := range map[string]struct {
 		allow    []identity.AIC // in the configuration in force
-		taken    bool           // that does not have the caller's key
+		taken    bool           // it does not have the caller's key
 		gone     bool           // nor the Partner
 		replaced bool
 		want     string
@@ -72,13 +72,13 @@ func TestCallsOutliveTheirConfiguration(t *testing.T) {
 	}
 }
 
-// TestStreamsOutliveTheirConfiguration: a stream that its caller does not resume goes on after a reload, unless the
+// TestStreamsOutliveTheirConfiguration: a stream not resumed by its caller goes on after a reload, unless the
 // configuration in force refuses the caller.
 // Promise: a Leader that is no longer allowed goes on
 func TestStreamsOutliveTheirConfiguration(t *testing.T) {
 	for name, tc := range map[string]struct {
 		allow []identity.AIC // in the configuration in force
-		gone  bool           // that does not have the Partner
+		gone  bool           // it does not have the Partner
 		want  []string
 	}{
 		"allowed": {want: []string{"1 accepted", "2 working", "3 awaiting-input", "4 canceled"}},

@@ -15,21 +15,21 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// Policy decides about calls of which the Leader is known, before anything is done for them: no task, queue or store
-// has seen them. Its methods may be called by any number of goroutines at once.
+// Policy decides about calls of a known Leader, before anything is done for them: no task, queue or store has seen
+// them. Its methods may be called by any number of goroutines at once.
 type Policy interface {
-	// Decide decides whether a call is carried out. The error is a *task.Error, which refuses the call, or that of ctx.
-	// What the call uses of quotas is counted by the Use.
+	// Decide decides whether a call is carried out. The error is a *task.Error, which refuses the call, or the error of
+	// ctx. The call's use of quotas is counted by the Use.
 	Decide(ctx context.Context, c *policy.Call, u *policy.Use) error
-	// Denies returns the error of a call that the rules deny; nil if they do not. It counts nothing.
+	// Denies returns the error of a call denied by the rules; nil if they do not deny it. It counts nothing.
 	Denies(c *policy.Call) error
 }
 
-// AAC checks the access tokens that come beside the certificates of callers (AAC v02.02). Its methods may be called by
-// any number of goroutines at once.
+// AAC checks the access tokens beside the certificates of callers (AAC v02.02). Its methods may be called by any number
+// of goroutines at once.
 type AAC interface {
-	// Check returns what the token of a call says; nil if the call has none and needs none. authorization are the
-	// values of its header Authorization. The error is a *task.Error, which refuses the call, or that of ctx.
+	// Check returns the claims of a call's token; nil if the call has none and needs none. authorization are the values of
+	// its header Authorization. The error is a *task.Error, which refuses the call, or the error of ctx.
 	Check(ctx context.Context, c *policy.Call, authorization []string) (*identity.Claims, error)
 }
 
@@ -46,7 +46,7 @@ func (x *exchange) authorize() (err error) {
 		}
 		if x.token != nil {
 			x.peer.Claims = x.token
-			// It may be a person, and is stored with the task: only where the gateway names it to the agent.
+			// It may be a person, and is stored with the task: only if the gateway names it to the agent.
 			s := x.token.Subject
 			if x.g.config.Agent.HTTP.Introducer != nil && s != "agent:"+x.call.Leader {
 				x.call.Subject = s
@@ -68,13 +68,13 @@ func (x *exchange) authorize() (err error) {
 	return err
 }
 
-// startsOrContinues reports whether the call is a start that continues a task if there is one.
+// startsOrContinues reports whether the call is a start, and continues the task if there is one.
 func (x *exchange) startsOrContinues() bool {
 	return x.call.Op == translate.Command && x.call.Message.Command == task.Start && x.call.Continues()
 }
 
-// checkSkill refuses a call that names a skill which the agent does not have, by its card (AAC v02.02 §12). A card
-// that does not name all skills refuses none.
+// checkSkill refuses a call for a skill the agent does not have, by its card (AAC v02.02 §12). A card without the
+// names of all skills refuses none.
 func (x *exchange) checkSkill() error {
 	named, err := x.policed.Skill()
 	switch {
@@ -94,8 +94,8 @@ func (x *exchange) checkSkill() error {
 	return policy.Denied(fmt.Errorf("the agent has no skill %.100q", named))
 }
 
-// Denies returns the error of a call that the rules of the policy deny; nil if they do not, or there are none. It
-// counts nothing. It is for a front that looks a task up before it knows at which Partner it is.
+// Denies returns the error of a call denied by the rules of the policy; nil if they do not deny it, or there are none.
+// It counts nothing. It is for a front looking a task up before it knows the task's Partner.
 func (g *Gateway) Denies(c *policy.Call) error {
 	if g.config.Policy == nil {
 		return nil
@@ -113,7 +113,7 @@ func (x *exchange) describe(c *policy.Call) {
 	switch w := x.call.Webhook; {
 	case x.call.Op == translate.Command:
 		c.Webhook = w != nil && w.URL != ""
-		if c.Message.Command != task.Start || x.call.Continues() { // that of another start is new
+		if c.Message.Command != task.Start || x.call.Continues() { // for another start, it is new
 			c.Task = c.Message.TaskID
 		}
 	case w != nil:
@@ -131,7 +131,7 @@ func (x *exchange) describe(c *policy.Call) {
 	}
 }
 
-// caller returns who calls: not always the one whose Leader has the task.
+// caller returns the caller: it is not always the task's own Leader.
 func (x *exchange) caller() *identity.Peer {
 	if x.in.Caller != nil {
 		return x.in.Caller
@@ -139,7 +139,7 @@ func (x *exchange) caller() *identity.Peer {
 	return &x.peer
 }
 
-// method returns the dialect's own name of what is asked for; empty where it has none.
+// method returns the dialect's own name of the operation; empty if it has none.
 func (x *exchange) method() string {
 	switch {
 	case x.req.Method != "":
@@ -159,7 +159,7 @@ func (x *exchange) isRepeated() bool {
 	return err == nil
 }
 
-// carryOut has the Gateway execute the call, within the quotas that apply to it.
+// carryOut has the Gateway execute the call, within its quotas.
 func (x *exchange) carryOut() (r Result, err error) {
 	c, u := &x.call, &x.use
 	if !u.Any() {
@@ -172,7 +172,7 @@ func (x *exchange) carryOut() (r Result, err error) {
 	command := c.Message.Command
 	starts := c.Op == translate.Command && command == task.Start
 	counts := starts && u.CountsStarts()
-	counted := counts && u.StartKept() // a repeated start, too, which is taken back
+	counted := counts && u.StartKept() // a repeated start, too; it is taken back
 	var full *task.Error
 	if counts && !counted && !x.isRepeated() {
 		if full, err = u.Start(x.ctx); err != nil {

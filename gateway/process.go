@@ -13,17 +13,17 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/callback"
 )
 
-// Process is the state that all gateways of a process share, over all configurations. The zero value is ready for use.
+// Process is the shared state of all gateways of a process, over all configurations. The zero value is ready for use.
 // It must not be copied.
 type Process struct {
 	Streams   quota.Counter   // open streams
-	Memory    quota.Counter   // bytes of memory that callers hold
+	Memory    quota.Counter   // bytes of memory held by callers
 	Callbacks callback.Server // receives push notifications of agents
-	Assignees assignee.Hub    // the tasks of agents that connect to the gateway
+	Assignees assignee.Hub    // the tasks of agents connecting to the gateway
 
 	AUN auntransport.Pool // the gateway's own connections to AUN
 
-	strangers fewlines.Limit // lines about calls of peers that have proven nothing
+	strangers fewlines.Limit // lines about calls of peers without a proof
 
 	workers  workers
 	open     openStreams
@@ -39,8 +39,8 @@ type slotsKey struct {
 	max, perLeader int
 }
 
-// slotsOf returns the slots of an agent with its limits. Configurations share them, so that requests which were sent
-// before a reload count after it.
+// slotsOf returns the slots of an agent with its limits. Configurations share them, so requests sent before a reload
+// count after it.
 func (p *Process) slotsOf(url string, c *AgentConfig) *upstream.Slots {
 	p.mu.Lock()
 	defer p.mu.Unlock()

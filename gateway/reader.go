@@ -12,28 +12,28 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Reader reads what requests ask for, ahead of the Gateway that answers them: for what decides about requests, or
-// counts them, in front of it. It neither admits nor executes them. It may be used by any number of goroutines at once.
+// Reader reads requests ahead of the Gateway answering them: for handlers deciding about requests, or counting them, in
+// front of it. It neither admits nor executes them. It may be used by any number of goroutines at once.
 type Reader struct{ g *Gateway }
 
 // NewReader returns a Reader. Of the Config, Process, Callers, Guard, Revocation, Limits, Memory, MemoryPatience and
 // Streaming.Drain count.
 func NewReader(c Config) *Reader {
-	c.Groups = true // an invitation is read, also where the Gateway takes no part in groups
+	c.Groups = true // an invitation is read, also if the Gateway takes no part in groups
 	return &Reader{&Gateway{config: c,
 		memory: quota.Budget{Counter: &c.Process.Memory, Limits: c.Memory, Patience: c.MemoryPatience}}}
 }
 
-// Asked is what a request asks for. It is comparable.
+// Asked is the operation of a request. It is comparable.
 type Asked struct {
-	Method  string // as its dialect has it; empty where it cannot be read
-	Command string // as in a Summary; Unread where the request cannot be decoded
+	Method  string // as its dialect has it; empty if it cannot be read
+	Command string // as in a Summary; Unread if the request cannot be decoded
 }
 
 // Match is Gateway.Match.
 func (r *Reader) Match(q *Request, method, path string) bool { return r.g.Match(q, method, path) }
 
-// Accepts returns the peer of a request as the Guard accepts it, and the zero Peer for one that is refused.
+// Accepts returns the peer of a request as the Guard accepts it, and the zero Peer for a refused one.
 func (r *Reader) Accepts(ctx context.Context, peer identity.Peer) identity.Peer {
 	peer, err := r.g.config.Guard.Check(peer)
 	if v := r.g.config.Revocation; err == nil && v != nil && len(peer.Chains) > 0 {
@@ -45,11 +45,11 @@ func (r *Reader) Accepts(ctx context.Context, peer identity.Peer) identity.Peer 
 	return peer
 }
 
-// maxStranger is how large the body of a caller that has proven nothing may be, in bytes, for what decides about
+// maxStranger is the size of the body of a caller without a proof, at most, in bytes, for handlers deciding about
 // requests before the Gateway does: strangers are to hold little there.
 const maxStranger = 64 << 10
 
-// MaxBody returns how large the body of a peer's request may be, in bytes.
+// MaxBody returns the size of the body of a peer's request, at most, in bytes.
 func (r *Reader) MaxBody(peer identity.Peer) int {
 	if peer.Verified() {
 		return r.g.MaxBody()
@@ -62,7 +62,7 @@ func (r *Reader) Hold(ctx context.Context, peer identity.Peer, q *Request, n int
 	return r.g.Hold(ctx, peer, q, n)
 }
 
-// TooLarge is the error for the body of a peer's request that is larger than MaxBody.
+// TooLarge is the error for a body larger than MaxBody in a peer's request.
 func (r *Reader) TooLarge(peer identity.Peer) error {
 	most := r.MaxBody(peer)
 	err := task.Errorf(task.LimitExceeded, "the body has more than the %d bytes that are read before a call is admitted",
@@ -73,7 +73,7 @@ func (r *Reader) TooLarge(peer identity.Peer) error {
 	return err
 }
 
-// Ask returns what a matched request asks for. Its body is kept as it is.
+// Ask returns the operation of a matched request. Its body is kept as it is.
 func (r *Reader) Ask(q *Request) Asked {
 	x := &exchange{g: r.g, in: q, match: q.matches[0]}
 	err := x.inTurn(x.parse)
@@ -90,22 +90,22 @@ func (r *Reader) Ask(q *Request) Asked {
 	return a
 }
 
-// Unread is the command of a request that cannot be decoded.
+// Unread is the command of an undecodable request.
 const Unread = "unknown"
 
-// RoutedMethod returns the method of a matched request where its path says which, and otherwise the empty string.
+// RoutedMethod returns the method of a matched request if its path names one, and otherwise the empty string.
 func (q *Request) RoutedMethod() string { return q.matches[0].route.Method }
 
-// asked returns what the request asks for, as far as it was read.
+// asked returns the operation of the request, as far as it was read.
 func (x *exchange) asked() Asked {
 	return Asked{Method: x.method(), Command: methodNames[methodOf(&x.call.Call)]}
 }
 
-// ErrReadOtherwise is the cause of an error for a request that a Reader in front of the Gateway has read otherwise than
-// the Gateway: what was decided there was decided about something else.
+// ErrReadOtherwise is the cause of an error for a request read otherwise by a Reader in front of the Gateway than by
+// the Gateway: the decision there was about something else.
 var ErrReadOtherwise = errors.New("the request was read otherwise before")
 
-// checkAsked refuses a request that a Reader has read otherwise.
+// checkAsked refuses a request read otherwise by a Reader.
 func (x *exchange) checkAsked() error {
 	if x.in.Asked == nil || *x.in.Asked == x.asked() {
 		return nil

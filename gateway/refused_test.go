@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/identity"
 )
 
-// TestStrangersLogFewLines: strangers do not fill the log; each refusal of a Leader that is known is logged.
+// TestStrangersLogFewLines: strangers do not fill the log; each refusal of a known Leader is logged.
 //
 // Promise: a Leader or an agent uses up memory, disk or connections
 func TestStrangersLogFewLines(t *testing.T) {

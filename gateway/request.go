@@ -12,8 +12,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// Request is a request that a front has received. The front calls Gateway.Match, fills in the fields, calls Dispatch,
-// sends the answer, and calls Release. The zero Request is ready for use, and so is a released one. It is used by one
+// Request is a request received by a front. The front calls Gateway.Match, fills in the fields, calls Dispatch, sends
+// the answer, and calls Release. The zero Request is ready for use, and so is a released one. It is used by one
 // goroutine at a time.
 type Request struct {
 	// Body is a buffer of NewBody, or nil. It belongs to the Request: Dispatch may drop it.
@@ -22,43 +22,45 @@ type Request struct {
 	Content string
 	// Version is the version of A2A in the request's header or URL; empty for none.
 	Version string
-	// Activated are the values of the header fields by which a caller of A2A activates extensions.
+	// Activated are the values of the header fields for activating extensions of A2A.
 	Activated []string
 	// Query holds the parameters of the request's URL; nil for none.
 	Query url.Values
-	// Resumes says that the caller resumes a stream after the event with the number After, which is not in the body.
+	// Resumes is true if the caller resumes a stream after the event with the number After. The body does not have the
+	// number.
 	Resumes bool
 	After   uint64
-	// Reader is the Leader for whom streams and memory count, where that is not the Leader of the task but another one
-	// who may read it; empty for the Leader of the task.
+	// Reader is the Leader charged for streams and memory, if it is not the Leader of the task but another one with the
+	// right to read it; empty for the Leader of the task.
 	Reader string
-	// Caller is who calls, where the peer is another one, for whose Leader the call is executed; nil for the peer. The
-	// guard and a policy decide by the caller.
+	// Caller is the caller, if it is not the peer: the call is executed for the peer's Leader. nil for the peer. The guard
+	// and a policy decide by the caller.
 	Caller *identity.Peer
-	// OfAgent says that the Caller is the agent itself, and asks for the tasks that it works on. The guard knows Leaders
-	// alone, so it is not asked.
+	// OfAgent is true if the Caller is the agent itself, asking for its own tasks. The guard knows Leaders alone, so it is
+	// not asked.
 	OfAgent bool
 	// Authorization are the values of the header of this name. They hold secrets.
 	Authorization []string
-	// Host is the host that the caller has sent the request to, and TLS says that it has used TLS. They are used for
-	// the URL of a Partner if no public one is configured.
+	// Host is the host in the caller's request, and TLS is true if the caller has used TLS. They are used for the URL of a
+	// Partner if no public one is configured.
 	Host string
 	TLS  bool
-	// Stripped is what the host of the front has cut off the path, before the mount point. It is used for that URL, too.
+	// Stripped is the part of the path cut off by the front's host, before the mount point. It is used for the same URL,
+	// too.
 	Stripped string
 	// Address is the address of the caller, for the log.
 	Address string
-	// Transport is how the caller is connected, for the list of open streams, such as HTTP/2.0.
+	// Transport is the caller's connection, for the list of open streams, such as HTTP/2.0.
 	Transport string
-	// Asked is what a Reader has read of the request, if something was decided by that; nil otherwise.
+	// Asked is a Reader's view of the request, if something was decided by it; nil otherwise.
 	Asked *Asked
-	// GRPC says that the request has come over gRPC: only a translate.Transcoder reads it, and nothing else is read by
+	// GRPC is true if the request has come over gRPC: only a translate.Transcoder reads it, and nothing else is read by
 	// one.
 	GRPC bool
 
 	method  string // of HTTP
 	matches []match
-	id      jsonrpc.ID // of a request that the front has decoded to call
+	id      jsonrpc.ID // of a request decoded by the front to call
 	call    *Call
 
 	exchange exchange // of Dispatch
@@ -66,11 +68,10 @@ type Request struct {
 	reply  *[]byte // a buffer of replies, or nil
 	memory quota.Lease
 	held   bool   // memory is in use
-	holder string // the Leader for which memory is counted
+	holder string // the Leader charged for memory
 }
 
-// A request of more than quota.Free bytes is counted, so a larger buffer must not be reused for one that is not
-// counted.
+// A request of more than quota.Free bytes is counted, so a larger buffer must not be reused for an uncounted one.
 var (
 	bodies  = bufpool.Pool{Largest: quota.Free}
 	replies = bufpool.Pool{Largest: 256 << 10}
@@ -79,7 +80,7 @@ var (
 // NewBody returns an empty buffer for the body of a request.
 func NewBody() *[]byte { return bodies.Get() }
 
-// Release gives back what the request holds. Its buffers and the reply to it must not be used afterwards.
+// Release gives back everything the request holds. Its buffers and the reply to it must not be used afterwards.
 func (r *Request) Release() {
 	r.exchange.use.End() // after a panic
 	r.memory.Release()
@@ -93,10 +94,10 @@ func (r *Request) Release() {
 	*r = Request{matches: r.matches[:0]}
 }
 
-// Uncount ends the counting of the memory that the request holds, since another Request counts it now.
+// Uncount ends the counting of the request's memory, since another Request counts it now.
 func (r *Request) Uncount() { r.memory.Release() }
 
-// match is a dialect that has the path of a request, and the meaning of the path in it.
+// match is a dialect with the path of a request, and the meaning of the path in it.
 type match struct {
 	dialect translate.Server
 	route   translate.Route
@@ -114,7 +115,7 @@ func (g *Gateway) Match(r *Request, method, path string) bool {
 		case !ok || grpc != r.GRPC:
 		case len(r.matches) == 0:
 			r.matches = append(r.matches, match{dialect, route})
-		case route.Allow == "": // it replaces a dialect that has the path, but not with this method
+		case route.Allow == "": // it replaces a dialect with the path, but not with this method
 			if r.matches[0].route.Allow != "" {
 				r.matches = r.matches[:0]
 			}
@@ -124,8 +125,8 @@ func (g *Gateway) Match(r *Request, method, path string) bool {
 	return len(r.matches) > 0
 }
 
-// Use is for a front that has decoded the request itself, instead of Match: the dialect encodes the answer, with the id
-// of the request. The request has no body. Dispatch finds the Leader of the call, and names its dialect.
+// Use is for a front with a decoding of its own, instead of Match: the dialect encodes the answer, with the id of the
+// request. The request has no body. Dispatch finds the Leader of the call, and names its dialect.
 func (r *Request) Use(dialect translate.Server, id jsonrpc.ID, c *Call) {
 	r.matches = append(r.matches[:0], match{dialect: dialect})
 	r.id, r.call = id, c
@@ -135,7 +136,7 @@ func (r *Request) Use(dialect translate.Server, id jsonrpc.ID, c *Call) {
 // another method. Such a request must not be dispatched.
 func (r *Request) Allow() string { return r.matches[0].route.Allow }
 
-// choose returns the dialect of a parsed request: if several have the path, the first one that matches the request.
+// choose returns the dialect of a parsed request: the first match of several with the path.
 func (r *Request) choose(req *translate.Request) match {
 	first := r.matches[0]
 	if len(r.matches) == 1 {

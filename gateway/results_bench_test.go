@@ -19,7 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// flood is an agent that produces one product in many pieces, and completes.
+// flood is an agent with one product in many pieces, and then a completion.
 type flood struct {
 	partner.Agent
 	pieces, size int
@@ -34,11 +34,11 @@ func (f flood) Run(context.Context, *agent.Turn, bool) iter.Seq2[agent.Report, e
 				return
 			}
 		}
-		yield(agent.Report{State: task.Failed}, nil) // which settles the task, and ends its streams
+		yield(agent.Report{State: task.Failed}, nil) // it settles the task, and ends its streams
 	}
 }
 
-// discarded is a connection that counts what it takes.
+// discarded is a connection counting its input.
 type discarded struct {
 	b                     []byte
 	events, bytes, gather int
@@ -53,8 +53,8 @@ func (d *discarded) Comment(string)           {}
 func (d *discarded) Buffered() int            { return d.gather }
 func (d *discarded) Flush() error             { d.gather = 0; return nil }
 
-// BenchmarkSettled measures what a stream sends of a task that has settled after many pieces: all of it, and the last
-// event alone, which is a whole result in version 2.
+// BenchmarkSettled measures the frames of a stream of a task settled after many pieces: all of it, and the last event
+// alone, a whole result in version 2.
 func BenchmarkSettled(b *testing.B) {
 	for _, f := range []flood{{pieces: 1000, size: 10}, {pieces: 20_000, size: 30}, {pieces: 20_000, size: 200}} {
 		for _, v := range []struct {

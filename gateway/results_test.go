@@ -23,8 +23,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// TestStreamsOfAIP2CarryResults: wherever a task settles, a stream of AIP 2 has the whole task: a Leader that reads no
-// other event gets status and products. That holds in whatever way it is sent, after whatever event it resumes, and
+// TestStreamsOfAIP2CarryResults: wherever a task settles, a stream of AIP 2 has the whole task: a Leader reading no
+// other event gets status and products. This holds in whatever way it is sent, after whatever event it resumes, and
 // when the log has been trimmed.
 func TestStreamsOfAIP2CarryResults(t *testing.T) {
 	for name, configure := range map[string]func(*gateway.Config){
@@ -71,11 +71,10 @@ func TestStreamsOfAIP2CarryResults(t *testing.T) {
 
 var sentAt = regexp.MustCompile(`"sentAt":"[^"]*"`)
 
-// untimed takes out the times of messages: that of a piece is of the last state that the stream has had.
+// untimed takes out the times of messages: a piece has the time of the stream's last state.
 func untimed(lines string) string { return sentAt.ReplaceAllString(lines, "") }
 
-// results returns the state and the length of the text of each TaskResult, and what the chunks of the stream are
-// together.
+// results returns the state and the length of the text of each TaskResult, and all chunks of the stream together.
 func results(t *testing.T, lines []string) (found []string, text string) {
 	for _, line := range lines {
 		_, data, _ := strings.Cut(line, " ")

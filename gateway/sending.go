@@ -17,36 +17,36 @@ import (
 )
 
 const (
-	// flushSize is how many bytes are gathered before they are sent, although more events can be had at once.
+	// flushSize is the number of bytes after which gathered events are sent, although more can be had at once.
 	flushSize = 64 << 10
-	// trySize is up to how many gathered bytes are sent by a goroutine that must not wait. A stream with more has fallen
-	// behind.
+	// trySize is the number of gathered bytes sent by a goroutine that must not wait, at most. A stream with more has
+	// fallen behind.
 	trySize = 16 << 10
 )
 
-// sending is how a stream is sent. A stream is sent in steps, and between them it rests. One goroutine at a time makes
-// them:
+// sending is the sending side of a stream. A stream is sent in steps, and between them it rests. One goroutine at a
+// time makes them:
 //
 //   - first the owner's, until the stream rests;
-//   - then, where the sink is a TrySink, the goroutine that wakes the stream, or a worker: it must not wait;
-//   - when it would have to wait, and at the end, the owner's again, or, for a stream that is parked, a goroutine
-//     for the purpose.
+//   - then, if the sink is a TrySink, the waking goroutine, or a worker: it must not wait;
+//   - when it would have to wait, and at the end, the owner's again, or, for a parked stream, a goroutine for the
+//     purpose.
 type sending struct {
 	out    Sink
-	try    TrySink   // out; nil if that is no TrySink
-	abort  AbortSink // out; nil if that is no AbortSink
-	trying bool      // the goroutine that makes the step must not wait
+	try    TrySink   // out; nil if it is no TrySink
+	abort  AbortSink // out; nil if it is no AbortSink
+	trying bool      // the stepping goroutine must not wait
 	begun  bool
 	over   bool  // nothing but the end of the stream is left to be sent
-	err    error // why, if that is not the end of the task or of the dialect's stream
+	err    error // the reason, if it is not the end of the task or of the dialect's stream
 
 	page    []replay.Record // read, and not sent
 	more    bool            // and more follow
-	refused bool            // Next was refused memory by a step that must not wait
+	refused bool            // Next was refused memory in a step without waiting
 
 	state  atomic.Uint32
 	wake   func() // Stream.appended
-	resume func() // has a goroutine that may wait make the next step
+	resume func() // has a goroutine make the next step, with leave to wait
 }
 
 func (s *sending) init(of *Stream) { s.wake = of.appended }
@@ -56,15 +56,15 @@ const (
 	stepping uint32 = iota // a goroutine makes a step, or the stream has ended
 	woken                  // and another one follows
 	resting                // the next Wake takes it up
-	queued                 // for a worker, or for the goroutine that has woken it
+	queued                 // for a worker, or for the waking goroutine
 )
 
-// progress is what a step has brought.
+// progress is the result of a step.
 type progress uint8
 
 const (
-	rests   progress = iota // everything that there is was sent
-	blocked                 // a step that may wait has to follow
+	rests   progress = iota // everything at hand was sent
+	blocked                 // a step with leave to wait has to follow
 	ended
 )
 
@@ -93,7 +93,7 @@ func (s *Stream) run(out Sink, ticks <-chan time.Time) (over bool) {
 	return true
 }
 
-// await waits until the goroutine has a step to make, and reports true, or until a tick at which the stream rests. In
+// await waits until the goroutine has a step to make, and reports true, or until a tick during the stream's rest. In
 // both cases the stream no longer does.
 func (s *Stream) await(turns <-chan struct{}, ticks <-chan time.Time) bool {
 	for {
@@ -113,7 +113,7 @@ func (s *Stream) await(turns <-chan struct{}, ticks <-chan time.Time) bool {
 }
 
 // Park sends the rest of the stream to a sink, without the calling goroutine and independently of the request's
-// context: from now on, only Cut says that the caller has left. over is called when the stream has ended, by any
+// context: from now on, only Cut reports the caller's leaving. over is called when the stream has ended, by any
 // goroutine.
 func (s *Stream) Park(out Sink, over func()) {
 	s.detach()
@@ -124,7 +124,7 @@ func (s *Stream) Park(out Sink, over func()) {
 	s.resume()
 }
 
-// carryOn makes the steps of a parked stream that may wait.
+// carryOn makes those steps of a parked stream allowed to wait.
 func (s *Stream) carryOn(over func()) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -150,8 +150,8 @@ func (s *Stream) begin(out Sink, resume func()) {
 // not wait.
 func (s *Stream) Wake() { s.wakeUp(false) }
 
-// appended is Wake for the goroutine that appends to the task's log. If no other stream follows the log, that goroutine
-// makes the step itself: this takes less of its time, and of the caller's, than to wake a worker. The steps of several
+// appended is Wake for a goroutine appending to the task's log. If no other stream follows the log, this goroutine
+// makes the step itself: this takes less of its time, and of the caller's, than waking a worker. The steps of several
 // streams would hold the task for too long.
 func (s *Stream) appended() { s.wakeUp(s.reader.Alone()) }
 
@@ -194,7 +194,7 @@ func (s *Stream) rest() bool {
 	return false
 }
 
-// tryStep makes steps that do not wait, of a stream that was queued. A bug of a codec ends the stream.
+// tryStep makes steps of a queued stream, without waiting. A bug of a codec ends the stream.
 func (s *Stream) tryStep() {
 	defer func() {
 		if p := recover(); p != nil {
@@ -211,8 +211,8 @@ func (s *Stream) tryStep() {
 	s.resume()
 }
 
-// step sends what there is now, and ends the stream if there is no more to come. A step that must not wait neither
-// waits for the caller or memory, nor ends the stream.
+// step sends everything at hand, and ends the stream if there is no more to come. With try, it neither waits for the
+// caller or memory, nor ends the stream.
 func (s *Stream) step(try bool) progress {
 	s.trying = try
 	if !s.over {
@@ -232,7 +232,7 @@ func (s *Stream) step(try bool) progress {
 	return ended
 }
 
-// send sends what there is now. It reports whether all events of the task, or of the dialect's stream, are sent.
+// send sends everything at hand. It reports whether all events of the task, or of the dialect's stream, are sent.
 func (s *Stream) send() (over bool, err error) {
 	if err := s.ctx.Err(); err != nil {
 		return false, err
@@ -275,13 +275,13 @@ func (s *Stream) send() (over bool, err error) {
 	}
 }
 
-// sendSnapshot begins the stream. It reports whether the dialect's stream ends with that.
+// sendSnapshot begins the stream. It reports whether the dialect's stream ends with the snapshot.
 func (s *Stream) sendSnapshot() (over bool, err error) {
 	if s.ended {
 		return true, nil
 	}
 	if s.snapshot {
-		s.memory.Take(2 * s.task.Size()) // the task and its frame, for which the call has waited
+		s.memory.Take(2 * s.task.Size()) // the task and its frame; the call has waited for it
 		over = s.frames.snapshot(s.out, s.last.Load(), &s.task)
 		s.forgetTask()
 		used := s.useBytes(s.out.Buffered())
@@ -299,7 +299,7 @@ func (s *Stream) sendSnapshot() (over bool, err error) {
 
 // sendRecord sends the first record of the page, or gathers it. It reports whether the dialect's stream ends with it.
 func (s *Stream) sendRecord(rec *replay.Record) (over bool, err error) {
-	// For a page that was read from the store, the memory was taken before.
+	// For a page from the store, the memory was taken before.
 	size := int64(len(rec.Data))
 	if 2*size > quota.Free && !s.trying && s.out.Buffered() > 0 {
 		if err := s.deliver(); err != nil || len(s.page) == 0 { // the record is read again
@@ -372,13 +372,13 @@ func (s *Stream) taskAt(at *task.Event) (task.Task, error) {
 	return partner.TaskAt(s.ctx, s.logs, s.log, at, s.holdWhole)
 }
 
-// settles reports whether a record is a Status by which a task has settled.
+// settles reports whether a record is the Status of a settled task.
 func settles(record []byte) bool {
 	kind, _, _ := task.SplitEvent(record)
 	return kind == task.StatusEvent && task.StateIn(record).Settled()
 }
 
-// holdWhole implements replay.Reserve. It holds memory for n bytes of records, the task that they are, and its frame.
+// holdWhole implements replay.Reserve. It holds memory for n bytes of records, their task, and its frame.
 func (s *Stream) holdWhole(ctx context.Context, n int64) error {
 	if n += n / 2; 2*n > quota.Free && s.out.Buffered() > 0 {
 		return errSendFirst
@@ -386,7 +386,7 @@ func (s *Stream) holdWhole(ctx context.Context, n int64) error {
 	return s.hold(ctx, n)
 }
 
-// useBytes counts bytes that are sent. The error ends a stream that is not over with them.
+// useBytes counts bytes sent. The error ends a stream, unless it is over with them.
 func (s *Stream) useBytes(n int) error {
 	if s.use == nil {
 		return nil
@@ -394,9 +394,8 @@ func (s *Stream) useBytes(n int) error {
 	return s.use.Send(int64(n))
 }
 
-// deliver sends what is gathered. It may wait for the caller, and meanwhile the stream holds nothing else: the rest of
-// the page is read again afterwards. What it holds is lent, so that a caller that does not read keeps no memory from
-// those that do.
+// deliver sends the gathered bytes. It may wait for the caller, and meanwhile the stream holds nothing else: the rest
+// of the page is read again afterwards. Its memory is lent, so a caller that does not read keeps no memory from others.
 func (s *Stream) deliver() error {
 	if s.try != nil {
 		if done, err := s.try.TryFlush(); done || err != nil {
@@ -414,10 +413,11 @@ func (s *Stream) deliver() error {
 	return s.out.Flush()
 }
 
-// Taken says that the caller has taken a piece of what is sent: it reads, if slowly. A front calls it while Flush runs.
+// Taken reports that the caller has taken a piece of the bytes sent: it reads, if slowly. A front calls it while Flush
+// runs.
 func (s *Stream) Taken() { s.memory.Renew() }
 
-// reclaim cuts a stream whose caller does not read, because others need the memory of its frame.
+// reclaim cuts a stream with a caller that does not read, because others need the memory of its frame.
 func (s *Stream) reclaim() {
 	s.Cut(errUnread)
 	if s.abort != nil {
@@ -427,7 +427,7 @@ func (s *Stream) reclaim() {
 
 var errUnread = errors.New("gateway: the caller did not read a frame whose memory others need")
 
-// flush sends what is gathered.
+// flush sends the gathered bytes.
 func (s *Stream) flush() error {
 	if !s.trying {
 		return s.deliver()
@@ -451,7 +451,7 @@ func (s *Stream) hold(ctx context.Context, n int64) error {
 		s.refused = true
 		return errWouldWait
 	}
-	if s.out.Buffered() > 0 { // there is no page: sendRecord has sent what is gathered
+	if s.out.Buffered() > 0 { // there is no page: sendRecord has sent the gathered bytes
 		if err := s.deliver(); err != nil {
 			return err
 		}

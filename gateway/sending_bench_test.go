@@ -19,7 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// paced is an agent that sends a piece of text for each value of a channel, until the channel is closed.
+// paced is an agent with a piece of text for each value of a channel, until the channel is closed.
 type paced struct {
 	partner.Agent
 	next chan struct{}
@@ -32,7 +32,7 @@ func (p paced) Run(ctx context.Context, _ *agent.Turn, _ bool) iter.Seq2[agent.R
 		}
 		product := task.Product{ID: "p", DataItems: []task.DataItem{task.Text("0123456789")}}
 		for range p.next {
-			if !yield(agent.Report{Chunks: []task.Chunk{{Product: product}}}, nil) { // which replaces the one before
+			if !yield(agent.Report{Chunks: []task.Chunk{{Product: product}}}, nil) { // it replaces the one before
 				return
 			}
 		}
@@ -40,7 +40,7 @@ func (p paced) Run(ctx context.Context, _ *agent.Turn, _ bool) iter.Seq2[agent.R
 	}
 }
 
-// sunk is a connection that takes everything at once.
+// sunk is a connection taking everything at once.
 type sunk struct {
 	b             [1024]byte
 	events, bytes int
@@ -64,8 +64,8 @@ func (s *sunk) Flush() error {
 }
 func (s *sunk) TryFlush() (bool, error) { return true, s.Flush() }
 
-// BenchmarkFollowers measures an event of a task with followers that have caught up, from the agent's report to the
-// last of their connections.
+// BenchmarkFollowers measures an event of a task with followers up to date, from the agent's report to the last of
+// their connections.
 func BenchmarkFollowers(b *testing.B) {
 	for _, n := range []int{1, 100, 1000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {

@@ -25,7 +25,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// chatty is an agent that sends pieces of text of different lengths, some together and some alone, and then asks for
+// chatty is an agent with pieces of text of different lengths, some together and some alone, and then a request for
 // input.
 type chatty struct{ partner.Agent }
 
@@ -49,14 +49,14 @@ func (chatty) Run(ctx context.Context, turn *agent.Turn, _ bool) iter.Seq2[agent
 	}
 }
 
-// record is a connection of which all is kept that was sent.
+// record is a connection keeping everything sent.
 type record struct {
 	random *rand.Rand
 	line   []byte // gathered
 	sent   strings.Builder
 	refuse int // of so many flushes, one would have to wait; 0 for none
 	fail   error
-	tried  int // flushes that did not wait
+	tried  int // flushes without a wait
 }
 
 func (r *record) Event(seq uint64, build func([]byte) ([]byte, string, bool)) {
@@ -73,7 +73,7 @@ func (r *record) Flush() error {
 	return r.fail
 }
 
-// tried is a record that can be sent to without waiting, mostly.
+// tried is a record with sending without a wait, mostly.
 type tried struct{ *record }
 
 func (t tried) TryFlush() (bool, error) {
@@ -154,7 +154,7 @@ func TestEveryWayOfSendingIsTheSame(t *testing.T) {
 					r := &record{random: rand.New(rand.NewPCG(3, 4))}
 					run(st.s, r)
 					st.s.Close()
-					synctest.Wait() // for what has ended the stream
+					synctest.Wait() // for the cause of the stream's end
 					got := r.sent.String()
 					if name != "left" && name != "cut" {
 						lines := strings.Split(strings.TrimSpace(got), "\n")

@@ -27,16 +27,16 @@ import (
 
 // Streaming is the configuration of streams.
 type Streaming struct {
-	Patience     time.Duration // how long a stream waits for memory
+	Patience     time.Duration // of a stream waiting for memory
 	Max          int           // open streams of all Leaders
 	MaxPerLeader int           // open streams of one Leader
 
 	// Drain is done when another configuration has replaced this one. Then each stream ends at a random time within
-	// DrainFor, and its caller is asked to wait for a random time, so that callers do not reconnect all at once.
+	// DrainFor, and its caller is asked to wait for a random time, so callers do not reconnect all at once.
 	Drain    context.Context
 	DrainFor time.Duration
-	// Exit is done when the process is about to end. Then streams end that callers do not resume (translate.Unresumer),
-	// which Drain does not end.
+	// Exit is done when the process is about to end. Then streams end that callers do not resume (translate.Unresumer).
+	// Drain does not end these.
 	Exit context.Context
 }
 
@@ -56,12 +56,12 @@ func (g *Gateway) countStream(leader string) error {
 		exceeded.Max).WithData("limit", "streams").WithData("max", exceeded.Max)
 }
 
-// Stream is the events that answer a request. It ends when the task has ended, when the caller leaves, when the
+// Stream is the events of the answer to a request. It ends when the task has ended, when the caller leaves, when the
 // caller's proof of identity expires or is revoked, and when the gateway is drained. It counts as open until it is
 // closed.
 //
-// Its owner runs it: by Run in a goroutine, or by RunFor, which returns when the stream rests, and then Park,
-// which leaves it to the process.
+// Its owner runs it: by Run in a goroutine, or by RunFor, which returns when the stream rests, and then Park, for the
+// process to run it.
 type Stream struct {
 	g       *Gateway
 	span    trace.Span
@@ -69,23 +69,23 @@ type Stream struct {
 	id      jsonrpc.ID
 	task    task.Task   // of the Result
 	log     string      // with the events
-	logs    replay.Logs // of the shard of the task, in whichever process that is owned
+	logs    replay.Logs // of the shard of the task, in whichever process owns it
 	leader  string      // of the task
-	counts  string      // the Leader for whom the stream counts
+	counts  string      // the Leader charged for the stream
 	command string      // of Summary, as user
 	user    string
-	reached task.State // the state of the task, by the last event that was sent
+	reached task.State // the state of the task, by the last event sent
 	reader  replay.Reader
 	frames  framer
-	memory  quota.Lease // for the frames that are buffered
+	memory  quota.Lease // for the buffered frames
 	keeper  translate.Keeper
-	kept    quota.Lease    // for what keeper keeps
+	kept    quota.Lease    // for the keeper
 	reserve replay.Reserve // s.hold
 	use     *policy.Use    // of quotas; nil for nothing
-	last    atomic.Uint64  // the number of the last event that was sent
+	last    atomic.Uint64  // the number of the last event sent
 	expires time.Time      // of the first of the caller's proofs and tokens; zero for never
-	expired error          // what the stream ends with then
-	peer    identity.Peer  // without the Claims where the stream does not outlive its configuration
+	expired error          // the error at the end then
+	peer    identity.Peer  // without the Claims if the stream does not outlive its configuration
 	address string         // of the caller
 	since   time.Time      // when the stream was opened
 	number  uint64         // of openStreams, as index
@@ -94,22 +94,22 @@ type Stream struct {
 
 	snapshot  bool                // the stream begins with the task as it is
 	ended     bool                // the dialect's stream has ended, though the task has not
-	unresumed translate.Unresumer // the dialect; nil for one whose callers resume
+	unresumed translate.Unresumer // the dialect; nil for one with resuming callers
 	sent      atomic.Uint64       // events
 
 	why      error // see Outcome; set by finish
 	complete bool
 
-	mu        sync.Mutex // guards what follows; the goroutine that steps the stream reads ctx without it
+	mu        sync.Mutex // guards the fields below; the goroutine stepping the stream reads ctx without it
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
 	undrain   func() bool
-	drained   *time.Timer // ends a stream that is drained; nil before
+	drained   *time.Timer // ends a drained stream; nil before
 	expiry    *time.Timer // nil if expires is zero
 	transport string      // see SetTransport
 }
 
-// Why a stream ends although its task continues.
+// Reasons for the end of a stream although its task continues.
 var (
 	errDrained = errors.New("gateway: the stream was drained")
 	errClosed  = errors.New("gateway: the stream was closed")
@@ -139,7 +139,7 @@ func (x *exchange) stream() (a Answer, err error) {
 	return a, nil
 }
 
-// expiry returns when the first of what the caller has shown expires, and the error then; the zero time for never.
+// expiry returns the first expiry among the caller's proofs, and the error then; the zero time for never.
 func (x *exchange) expiry() (at time.Time, why error) {
 	at, why = x.peer.Expires, identity.Expired(x.peer.Proof)
 	if c := x.peer.Claims; c != nil && !c.Expires.IsZero() && (at.IsZero() || c.Expires.Before(at)) {
@@ -150,7 +150,7 @@ func (x *exchange) expiry() (at time.Time, why error) {
 	return at, why
 }
 
-// newStream returns the stream of the events that a call has brought. It keeps nothing of the request's body.
+// newStream returns the stream of the events of a call's result. It keeps nothing of the request's body.
 func (x *exchange) newStream() *Stream {
 	r := &x.result
 	s := &Stream{g: x.g, span: x.span, dialect: x.dialect, id: bytes.Clone(x.req.ID), leader: x.call.Leader,
@@ -171,7 +171,7 @@ func (x *exchange) newStream() *Stream {
 	s.frames.unnumbered = s.unresumed != nil && !s.unresumed.Numbered()
 	s.snapshot = call.Snapshot && !(call.Message.Command == task.Start && r.After == 0)
 	if t := &s.task; !call.Snapshot {
-		// A caller that resumes behind the end of a dialect's stream gets an empty stream.
+		// A caller resuming behind the end of a dialect's stream gets an empty stream.
 		s.ended = x.resumes() && r.After == r.Last && !t.Status.State.Terminal() &&
 			encoder.Snapshot(nil, t).End
 		s.forgetTask()
@@ -184,7 +184,7 @@ func (x *exchange) newStream() *Stream {
 	s.reader, s.reserve = partner.Read(s.logs, s.log, r.After), s.hold
 	s.sending.init(s)
 	s.ctx, s.cancel = context.WithCancelCause(x.ctx)
-	s.use = x.use.Move() // after the codec, which may panic
+	s.use = x.use.Move() // after the codec, since this may panic
 	x.g.config.Process.open.add(s)
 	s.cutInactive() // it may have become so since the call was admitted
 	s.mu.Lock()     // a time may have come already
@@ -196,10 +196,10 @@ func (x *exchange) newStream() *Stream {
 	return s
 }
 
-// Numbered reports whether the events have numbers, so that a caller that comes back gets those that follow.
+// Numbered reports whether the events have numbers, so a returning caller gets only the next ones.
 func (s *Stream) Numbered() bool { return !s.frames.unnumbered }
 
-// drainAt returns what is done when the stream has to be drained.
+// drainAt returns a context, done when the stream has to be drained.
 func (s *Stream) drainAt() context.Context {
 	if s.unresumed != nil {
 		return s.g.config.Streaming.Exit
@@ -234,7 +234,7 @@ func (s *Stream) checkExpiry() {
 	}
 }
 
-// forgetTask keeps only the ids of the task, which every frame repeats: a stream may be open for days.
+// forgetTask keeps only the ids of the task, as every frame repeats these: a stream may be open for days.
 func (s *Stream) forgetTask() {
 	t := &s.task
 	*t = task.Task{ID: t.ID, SessionID: t.SessionID, GroupID: t.GroupID}
@@ -248,7 +248,7 @@ func (s *Stream) Cut(cause error) {
 	s.Wake()
 }
 
-// Close gives back what the stream holds. It is called once, when the stream has ended, or instead of running it.
+// Close gives back everything the stream holds. It is called once, when the stream has ended, or instead of running it.
 func (s *Stream) Close() {
 	s.mu.Lock()
 	s.undrain()
@@ -268,10 +268,10 @@ func (s *Stream) Close() {
 	if s.use != nil {
 		s.use.End()
 	}
-	s.g.config.Process.Streams.Give(s.counts, 1) // last: a stream that does not count holds nothing
+	s.g.config.Process.Streams.Give(s.counts, 1) // last: an uncounted stream holds nothing
 }
 
-// detach makes the stream independent of the request that has begun it, and of what that keeps in memory.
+// detach makes the stream independent of the request at its begin, and of the request's memory.
 func (s *Stream) detach() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -286,7 +286,7 @@ func (s *Stream) detach() {
 	before(nil)
 }
 
-// finish sends the reason why the stream has ended.
+// finish sends the reason of the stream's end.
 func (s *Stream) finish(err error) {
 	cut := false
 	switch cause := context.Cause(s.ctx); {
@@ -339,15 +339,15 @@ func (s *Stream) finish(err error) {
 	}
 }
 
-// Outcome is how a stream has ended.
+// Outcome is the end of a stream.
 type Outcome struct {
 	Summary  Summary
-	Events   int   // that were sent
+	Events   int   // number of the sent ones
 	Why      error // the stream has ended although the task, or the stream of the dialect, has not; nil if it has
 	Complete bool  // the last frame was sent; else, the stream was cut
 }
 
-// Outcome returns how the stream has ended. It is called after that.
+// Outcome returns the end of the stream. It is called afterwards.
 func (s *Stream) Outcome() Outcome {
 	o := Outcome{Summary: s.Summary(), Events: int(s.sent.Load()), Why: s.why, Complete: s.complete}
 	if e, ok := errors.AsType[*task.Error](s.why); ok {
@@ -356,13 +356,13 @@ func (s *Stream) Outcome() Outcome {
 	return o
 }
 
-// Summary is the summary of the call while the stream is open. It is called by the goroutine that runs the stream.
+// Summary is the summary of the call while the stream is open. It is called by the goroutine running the stream.
 func (s *Stream) Summary() Summary {
 	return Summary{Dialect: s.dialect.Name(), Command: s.command, Leader: s.leader, User: s.user,
 		Task: s.task.ID, State: s.reached, Trace: trace.SpanContextFromContext(s.ctx).TraceID()}
 }
 
-// fail sends an error as the last frame. It returns the error, joined with that of sending it.
+// fail sends an error as the last frame. It returns the error, joined with the error of sending it.
 func (s *Stream) fail(err error) error {
 	s.out.Data(func(dst []byte) []byte { return s.dialect.AppendError(dst, s.id, err) })
 	return errors.Join(err, s.out.Flush())

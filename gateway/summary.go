@@ -14,30 +14,30 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// Summary is what a log of requests says about a call. An empty field is not known, or there is no such thing.
+// Summary describes a call in a log of requests. An empty field is not known, or there is no such thing.
 type Summary struct {
 	Dialect string
-	Command string // a command, or another method, by its name in the metrics; "unknown" where it was not understood
+	Command string // a command, or another method, by its name in the metrics; "unknown" if it was not understood
 	Leader  string
-	User    string // the AIC, or AID, that the caller has proven
+	User    string // the AIC, or AID, of the caller's proof
 	Task    string
 	State   task.State // of the task, when the call was answered or its stream ended
 	Error   string     // the name of the error's kind, or CallerLeft
-	Rule    string     // of the policy, that has denied the call
+	Rule    string     // of the policy; it has denied the call
 	Trace   trace.TraceID
 }
 
-// CallerLeft is the error of a call whose caller has left before it was answered.
+// CallerLeft is the error of a call if its caller has left before the answer.
 const CallerLeft = "caller-left"
 
-// LogValue implements slog.LogValuer: a group of what is known.
+// LogValue implements slog.LogValuer: a group of the known fields.
 func (s Summary) LogValue() slog.Value {
 	attrs := make([]slog.Attr, 0, 6)
 	s.Each(func(name, value string) { attrs = append(attrs, slog.String(name, value)) })
 	return slog.GroupValue(attrs...)
 }
 
-// Each calls f with the name and the value of each field that is known, but for User.
+// Each calls f with the name and the value of each known field, but for User.
 func (s *Summary) Each(f func(name, value string)) {
 	for _, name := range [...]string{"dialect", "command", "leader", "task", "state", "error", "rule", tracing.IDKey} {
 		if value, _ := s.Field(name); value != "" {
@@ -72,7 +72,7 @@ func (s *Summary) Field(name string) (value string, ok bool) {
 	return "", false
 }
 
-// summary returns the summary of a call that has failed with an error or nil.
+// summary returns the summary of a call, ended with an error or nil.
 func (x *exchange) summary(err error) Summary {
 	s := Summary{
 		Dialect: x.call.Dialect, Command: methodNames[methodOf(&x.call.Call)], Leader: x.call.Leader, User: x.peer.ID,

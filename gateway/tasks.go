@@ -19,7 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Tasks is what all gateways over the same shards share: the life-cycle of tasks, and their webhooks. It outlives
+// Tasks is shared by all gateways over the same shards: the life-cycle of tasks, and their webhooks. It outlives
 // configurations.
 type Tasks struct {
 	set      *shard.Set
@@ -38,10 +38,10 @@ type engines struct {
 	logs     replay.Logs
 }
 
-// OpenTasks takes up the tasks of the shards that this process owns now and later. Tasks that an earlier process, or
-// the owner before, has left are continued as soon as a gateway is registered for their Partner. The tracer records the
-// turns that have no caller, because they are resumed after a restart; nil for none. The logger is that of webhooks.
-// The set belongs to Tasks then, and is closed after an error, too.
+// OpenTasks takes up the tasks of the shards owned by this process now and later. Tasks from an earlier process, or
+// from the owner before, are continued as soon as a gateway is registered for their Partner. The tracer records the
+// turns without a caller, those resumed after a restart; nil for none. The logger is for webhooks. The set belongs to
+// Tasks then, and is closed after an error, too.
 func OpenTasks(set *shard.Set, tracer trace.TracerProvider, log *slog.Logger) (*Tasks, error) {
 	t := &Tasks{set: set, process: partner.NewProcess(), webhooks: notify.NewProcess(log)}
 	t.process.AddAcceptor(t)
@@ -72,13 +72,13 @@ func OpenTasks(set *shard.Set, tracer trace.TracerProvider, log *slog.Logger) (*
 	return t, nil
 }
 
-// Close stops the work on all tasks, which the next process continues, and closes the set.
+// Close stops the work on all tasks, for the next process to continue it, and closes the set.
 func (t *Tasks) Close() error { return t.set.Close() }
 
 // Configure puts a configuration of webhooks in force.
 func (t *Tasks) Configure(c notify.Config) { t.webhooks.Configure(c) }
 
-// Engines returns those of the shards that this process owns.
+// Engines returns those of the shards owned by this process.
 func (t *Tasks) Engines() (all partner.Engines) {
 	for e := range t.engines.All() {
 		all = append(all, e.tasks)
@@ -86,7 +86,7 @@ func (t *Tasks) Engines() (all partner.Engines) {
 	return all
 }
 
-// Stays says why a shard should not move to another process now; empty if it may.
+// Stays returns the reason why a shard should not move to another process now; empty if it may.
 func (t *Tasks) Stays(shard int) string {
 	e := t.engines.Of(shard)
 	if e == nil {
@@ -102,7 +102,7 @@ func (t *Tasks) Stays(shard int) string {
 	}
 }
 
-// Webhooks returns those of the shards that this process owns.
+// Webhooks returns those of the shards owned by this process.
 func (t *Tasks) Webhooks() (all notify.Engines) {
 	for e := range t.engines.All() {
 		all = append(all, e.webhooks)
@@ -115,7 +115,7 @@ func (t *Tasks) ShardOf(name, leader string) int {
 	return logname.Shard(t.engines.Count(), name, leader)
 }
 
-// Of returns what works on the tasks of a Leader at a Partner. The error says that another process owns their shard.
+// Of returns the engines for the tasks of a Leader at a Partner. There is an error if another process owns their shard.
 func (t *Tasks) Of(name, leader string) (*partner.Engine, *notify.Engine, error) {
 	if e := t.engines.Of(t.ShardOf(name, leader)); e != nil {
 		return e.tasks, e.webhooks, nil
@@ -123,7 +123,7 @@ func (t *Tasks) Of(name, leader string) (*partner.Engine, *notify.Engine, error)
 	return nil, nil, partner.Moved()
 }
 
-// Process returns what the engines of tasks share.
+// Process returns the shared state of the engines of tasks.
 func (t *Tasks) Process() *partner.Process { return t.process }
 
 // Accept implements partner.Acceptor for webhooks.
@@ -151,7 +151,7 @@ func (t *Tasks) Accept(
 	return webhooks.Accept(ctx, from, log, at, c)
 }
 
-// owned is a gateway in one shard that this process owns.
+// owned is a gateway in one shard owned by this process.
 type owned struct {
 	partner  *partner.Partner
 	webhooks *notify.Engine
@@ -192,7 +192,7 @@ func (g *Gateway) shardOf(leader string) int {
 // logs returns the logs of a Leader's tasks. Another process may own their shard.
 func (g *Gateway) logs(leader string) replay.Logs { return g.tasks.set.Logs(g.shardOf(leader)) }
 
-// in returns the gateway in the shard of a Leader; nil if another process owns that.
+// in returns the gateway in the shard of a Leader; nil if another process owns the shard.
 func (g *Gateway) in(leader string) *owned {
 	return g.owned.Of(g.shardOf(leader))
 }

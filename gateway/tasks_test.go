@@ -21,8 +21,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// TestUnclaimedWebhook: with identity off, a webhook that was set for a task before it is there becomes one of the task
-// when that is started, in whatever shard the Leader is.
+// TestUnclaimedWebhook: with identity off, a webhook set for a task before it is there becomes one of the task when the
+// latter is started, in whatever shard the Leader is.
 func TestUnclaimedWebhook(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const count = 4

@@ -16,7 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// busy is a dialect that decodes for long. It tells how many large requests it has decoded at once, at most.
+// busy is a dialect with long decoding. It tells the greatest number of large requests decoded at once.
 type busy struct {
 	translate.Server
 	now, most *atomic.Int32

@@ -10,9 +10,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// unclaimed are the webhooks of a shard whose tasks had no Leader when they were set. It implements notify.Unclaimed,
+// unclaimed are the webhooks of a shard set for tasks while these had no Leader. It implements notify.Unclaimed,
 // whichever process owns the shard: a task may be started in another one. It is asked under the lock of the task, so it
-// does not wait for an owner; the call does that.
+// does not wait for an owner; the call does.
 type unclaimed struct {
 	tasks *Tasks
 	shard int
@@ -40,7 +40,7 @@ func (u unclaimed) Restore(ctx context.Context, log string, hooks []task.Webhook
 	return err
 }
 
-// answerClaim answers a claim where the shard is owned.
+// answerClaim answers a claim if the shard is owned here.
 func (t *Tasks) answerClaim(ctx context.Context, shard int, c claim) ([]task.Webhook, error) {
 	e := t.engines.Of(shard)
 	switch {

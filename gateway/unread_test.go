@@ -30,7 +30,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// pieces is an agent that sends so many pieces of a text of so many bytes, and then asks for input.
+// pieces is an agent with a number of pieces of a text, each of so many bytes, and then a request for input.
 type pieces struct {
 	partner.Agent
 	n, size int
@@ -49,10 +49,10 @@ func (a pieces) Run(_ context.Context, _ *agent.Turn, _ bool) iter.Seq2[agent.Re
 	}
 }
 
-// unread is a connection whose caller reads nothing, and that takes no large frame therefore.
+// unread is a connection with a caller reading nothing. So it takes no large frame.
 type unread struct {
 	record
-	flushes chan<- int // gets how many bytes each Flush has
+	flushes chan<- int // gets the number of bytes of each Flush
 	once    sync.Once
 	aborted chan struct{}
 }
@@ -71,7 +71,7 @@ func (s *unread) Flush() error {
 
 func (s *unread) Abort() { s.once.Do(func() { close(s.aborted) }) }
 
-// followers opens streams of a task that has settled.
+// followers opens streams of a settled task.
 func followers(t *testing.T, store replay.Store, a pieces, memory int64, n int) (
 	process *gateway.Process, open func() *gateway.Stream,
 ) {
@@ -89,8 +89,8 @@ func followers(t *testing.T, store replay.Store, a pieces, memory int64, n int) 
 	return process, func() *gateway.Stream { return f.send(t.Context(), "stream", "re-stream") }
 }
 
-// runUnread runs n streams whose callers read nothing, until they are aborted. flushes gets how many bytes each Flush
-// has.
+// runUnread runs n streams with callers reading nothing, until they are aborted. flushes gets the number of bytes of
+// each Flush.
 func runUnread(all *sync.WaitGroup, open func() *gateway.Stream, n int) (list []*unread, flushes <-chan int) {
 	sent := make(chan int, 100*n)
 	for range n {
@@ -104,8 +104,8 @@ func runUnread(all *sync.WaitGroup, open func() *gateway.Stream, n int) (list []
 	return list, sent
 }
 
-// TestCallersThatNeverRead: streams whose callers read nothing hold the memory of their Leader, until its other streams
-// need it: then those that have been stuck longest are cut.
+// TestCallersThatNeverRead: streams with callers reading nothing hold the memory of their Leader, until its other
+// streams need it: then the longest stuck ones are cut.
 func TestCallersThatNeverRead(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const n, count = 40, 20
@@ -131,7 +131,7 @@ func TestCallersThatNeverRead(t *testing.T) {
 	})
 }
 
-// TestWhatIsNotRead: a stream whose caller reads nothing holds what it is sending, and not the page of the log.
+// TestWhatIsNotRead: a stream with a caller reading nothing holds its present frame, and not the page of the log.
 func TestWhatIsNotRead(t *testing.T) {
 	store, err := pebble.Open(t.TempDir(), replay.Settings{Sync: replay.SyncNever}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -154,7 +154,7 @@ func TestWhatIsNotRead(t *testing.T) {
 	all.Wait()
 }
 
-// TestLargeFrameIsNotRead: a stream whose caller reads nothing holds a large frame, and not the record beside it.
+// TestLargeFrameIsNotRead: a stream with a caller reading nothing holds a large frame, and not the record beside it.
 func TestLargeFrameIsNotRead(t *testing.T) {
 	store, err := pebble.Open(t.TempDir(), replay.Settings{Sync: replay.SyncNever}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -178,7 +178,7 @@ func TestLargeFrameIsNotRead(t *testing.T) {
 	all.Wait()
 }
 
-// live returns how many bytes of the heap are in use.
+// live returns the number of bytes of the heap in use.
 func live() uint64 {
 	runtime.GC()
 	runtime.GC() // empties the pools

@@ -10,7 +10,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Answered is a call that was answered, for those who report calls. That of a stream has begun.
+// Answered is an answered call, for reports of calls. If it is a stream, it has begun.
 type Answered struct {
 	Summary
 	Kind    task.Kind     // of the error, if there is one
@@ -20,7 +20,7 @@ type Answered struct {
 	Trace   trace.SpanContext
 }
 
-// count counts a call, which has ended with an error or nil after some time, and hands it to Config.Watch.
+// count counts a call, ended with an error or nil after some time, and hands it to Config.Watch.
 func (x *exchange) count(err error, took time.Duration) {
 	x.g.meter.count(x, err, took)
 	watch := x.g.config.Watch

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// workers step the streams that were woken together: as many at a time as there are processors. Their goroutines end
-// when no stream is left. A step does not wait, so that no stream delays another.
+// workers step the streams woken together: as many at a time as there are processors. Their goroutines end when no
+// stream is left. A step does not wait, so no stream delays another.
 type workers struct {
 	mu    sync.Mutex
 	queue []*Stream // woken, in this order from first on

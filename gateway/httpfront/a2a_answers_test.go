@@ -20,7 +20,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// taskless is an agent of A2A that makes no tasks. It answers each message by a Message, or by an error.
+// taskless is an agent of A2A without tasks. It answers each message by a Message, or by an error.
 type taskless struct {
 	version string // of A2A
 	refuses int    // the code of the error; 0 for none
@@ -65,11 +65,11 @@ func (a *taskless) before(t *testing.T, confirm bool) *gate {
 		h.Callers = []translate.Server{aip.Server(), a2a.V1Server(confirm), a2a.V1RESTServer(confirm),
 			a2a.V03Server(confirm), a2a.V03RESTServer(confirm), a2a.LegacyServer(confirm)}
 		h.Agent.Dialect, h.Agent.HTTP.URL = "a2a/"+a.version, behind.URL
-		h.Partner.FirstReport = time.Minute // what began before it would show a task
+		h.Partner.FirstReport = time.Minute // a turn begun before would show a task
 	})
 }
 
-// The ways in which a message starts a task.
+// The ways for a message to start a task.
 var starts = map[string]struct{ path, body string }{
 	"1.0": {"", `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":` + message10 + `}`},
 	"1.0, by a stream": {"", `{"jsonrpc":"2.0","id":1,"method":"SendStreamingMessage","params":` +
@@ -91,8 +91,8 @@ const (
 		`"parts":[{"kind":"text","text":"hello"}]}}`
 )
 
-// TestMessageWithoutATask: what an agent answers without a task is a Message to those who would have got it from the
-// agent, and a task to others, who can also ask for it.
+// TestMessageWithoutATask: an agent's answer without a task is a Message to callers of the same dialect as the agent,
+// and a task to others, and these can also ask for it.
 func TestMessageWithoutATask(t *testing.T) {
 	const (
 		rpc10 = `{"jsonrpc":"2.0","id":1,"result":` + rest10 + `}`
@@ -136,8 +136,8 @@ func TestMessageWithoutATask(t *testing.T) {
 const rest10 = `{"message":{"messageId":"its own","role":"ROLE_AGENT","parts":[{"text":"direct"}],` +
 	`"contextId":"c","metadata":{"k":1}}}`
 
-// TestRefusedMessages: an error by which an agent refuses a message before it has made a task answers the message in
-// A2A (1.0 §3.1.1), and leaves no task. The agent is not asked for a task that it has not made.
+// TestRefusedMessages: if an agent refuses a message by an error before it has made a task, the error answers the
+// message in A2A (1.0 §3.1.1), and leaves no task. The agent is not asked for a task it has not made.
 func TestRefusedMessages(t *testing.T) {
 	for code, reason := range map[int]string{
 		-32005: "CONTENT_TYPE_NOT_SUPPORTED", -32004: "UNSUPPORTED_OPERATION", -32602: "INVALID_PARAMS",
@@ -166,7 +166,7 @@ func TestRefusedMessages(t *testing.T) {
 				}
 			}
 			_, list := g.request("GET", "/agents/one/tasks", "", "", "")
-			if n := strings.Count(list, `"status"`); n != 1 || !strings.Contains(list, `"id":"t"`) { // that of v0.1
+			if n := strings.Count(list, `"status"`); n != 1 || !strings.Contains(list, `"id":"t"`) { // only the one of v0.1
 				t.Errorf("%d: the tasks are %s", code, list)
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestMessagesWithoutARole: the role of a message may be missing in every version, and is that of a user.
+// TestMessagesWithoutARole: the role of a message may be missing in every version, and is a user's.
 func TestMessagesWithoutARole(t *testing.T) {
 	g := open(t, everyCaller)
 	for method, params := range map[string]string{
@@ -27,11 +27,11 @@ func TestMessagesWithoutARole(t *testing.T) {
 	}
 }
 
-// TestMediaTypeBeforeContent: a body of a media type that 1.0 does not have is refused before it is read, wherever it
-// is known that the caller speaks 1.0.
+// TestMediaTypeBeforeContent: a body of a media type unknown to 1.0 is refused before it is read, wherever the caller
+// is known to speak 1.0.
 func TestMediaTypeBeforeContent(t *testing.T) {
 	for name, tc := range map[string]struct {
-		callers    int // which of everyCaller
+		callers    int // index into everyCaller
 		path, says string
 		version    string
 	}{
@@ -59,7 +59,7 @@ func TestMediaTypeBeforeContent(t *testing.T) {
 	}
 }
 
-// TestErrorsOfNamedVersion: a caller of 0.3 that names its version gets errors without data, in a stream, too.
+// TestErrorsOfNamedVersion: a caller of 0.3 with the name of its version gets errors without data, in a stream, too.
 func TestErrorsOfNamedVersion(t *testing.T) {
 	g := open(t, everyCaller)
 	for _, method := range []string{"tasks/get", "tasks/resubscribe"} {
@@ -77,8 +77,8 @@ func TestErrorsOfNamedVersion(t *testing.T) {
 	}
 }
 
-// TestMessagesOfAnotherContext: a message that names a task and a context that is not the task's is refused in A2A
-// (1.0 §3.4.3), and its agent does not get it. Neither does it get a message whose id is that of another one.
+// TestMessagesOfAnotherContext: a message with a task and a context other than the task's is refused in A2A (1.0
+// §3.4.3), and its agent does not get it. Neither does it get a message with the id of another one.
 func TestMessagesOfAnotherContext(t *testing.T) {
 	g := open(t, everyCaller)
 	for name, post := range map[string]func(id, members, text string) string{

@@ -13,11 +13,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 )
 
-// streamCall is how callers of a version send a message and read the stream that answers it.
+// streamCall is a version's way of sending a message and reading the stream of its answer.
 type streamCall struct {
 	path, body string
-	auth       string // the word of a task that awaits authorization; empty where there is none
-	done       string // that of one that is completed
+	auth       string // the word for a task awaiting authorization; empty if there is none
+	done       string // the one for a completed task
 }
 
 // streamCalls are those of all versions over HTTP.
@@ -71,7 +71,7 @@ func TestA2AAfterAReload(t *testing.T) {
 }
 
 // TestA2AAtAnExit: when the process is about to end, a stream of A2A ends with an error, or its end would be taken for
-// that of the answer.
+// the answer's.
 func TestA2AAtAnExit(t *testing.T) {
 	for name, c := range streamCalls {
 		t.Run(name, func(t *testing.T) {

@@ -39,7 +39,7 @@ func (g *gate) events(path, body string) (next func() string) {
 	}
 }
 
-// TestSubscribingToATaskThatRests: a stream of a task that awaits input shows it, waits, and shows what follows.
+// TestSubscribingToATaskThatRests: a stream of a task awaiting input shows it, waits, and shows the events after it.
 func TestSubscribingToATaskThatRests(t *testing.T) {
 	for name, subscribe := range map[string]func(g *gate, id string) func() string{
 		"JSON-RPC": func(g *gate, id string) func() string {
@@ -67,7 +67,7 @@ func TestSubscribingToATaskThatRests(t *testing.T) {
 	}
 }
 
-// TestStreamWhileAwaitingAuthorization: a stream stays open, and does not say that it ends, while the task waits for
+// TestStreamWhileAwaitingAuthorization: a stream stays open, and announces no end, while the task waits for
 // authorization, since the agent resumes by itself. The task is found by its state.
 func TestStreamWhileAwaitingAuthorization(t *testing.T) {
 	const waits = `{"id":"t","status":{"state":"TASK_STATE_AUTH_REQUIRED","message":{"messageId":"m",` +

@@ -102,8 +102,8 @@ func (g *gate) started(text string) string {
 	return answer.Task.ID
 }
 
-// TestWebhooksOfTasks: callers whose tasks the gateway names have webhooks only for tasks that there are, and may
-// delete one twice.
+// TestWebhooksOfTasks: callers with tasks named by the gateway have webhooks only for existing tasks, and may delete
+// one twice.
 func TestWebhooksOfTasks(t *testing.T) {
 	g := open(t, everyCaller, func(h *setup) { h.webhooks = notify.Config{Egress: &egress.Policy{}} })
 	const gone = "gw-aaaaaaaaaaaaaaaaaaaaaaaaaa"

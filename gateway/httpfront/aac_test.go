@@ -23,7 +23,7 @@ import (
 
 const tokenLeader = "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4"
 
-// tokenSays is an AAC that accepts the token "good", which expires at a time, and refuses others.
+// tokenSays is an AAC with one accepted token, "good", and its expiry. It refuses others.
 type tokenSays struct {
 	expires time.Time
 	asked   *[]string
@@ -37,7 +37,7 @@ func (a tokenSays) Check(_ context.Context, c *policy.Call, authorization []stri
 	return &identity.Claims{Subject: "somebody", Expires: a.expires}, nil
 }
 
-// policySays is a Policy that denies a get.
+// policySays is a Policy denying a get.
 type policySays struct{ asked *[]string }
 
 func (p policySays) Decide(_ context.Context, c *policy.Call, _ *policy.Use) error {
@@ -97,7 +97,7 @@ func TestOrderOfAAC(t *testing.T) {
 }
 
 // TestStreamEndsWithItsToken: a stream ends when its token expires, before its certificate does; the task goes on, and
-// a caller that reconnects brings a token again.
+// a reconnecting caller brings a token again.
 func TestStreamEndsWithItsToken(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var asked []string

@@ -14,13 +14,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// completed are the results by which agents of two dialects have completed a message's task.
+// completed are the agents' results of two dialects for a completed task of a message.
 var completed = map[string]string{
 	"a2a/0.3": `{"kind":"task","id":"T","contextId":"C","status":{"state":"completed"}}`,
 	"a2a/1.0": `{"task":{"id":"T","contextId":"C","status":{"state":"TASK_STATE_COMPLETED"}}}`,
 }
 
-// answers serves an agent without a card that answers each request by one result, after see was called with it.
+// answers serves an agent without a card, with one result for each request, after see was called with it.
 func answers(t *testing.T, result string, see func(r *http.Request, body []byte)) *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost { // its card
@@ -37,8 +37,8 @@ func answers(t *testing.T, result string, see func(r *http.Request, body []byte)
 	}))
 }
 
-// TestActivatedExtensions: the extensions of A2A that a caller activates reach agents of A2A, by both names of the
-// field, and nothing else of the caller's header does.
+// TestActivatedExtensions: the extensions of A2A activated by a caller reach agents of A2A, by both names of the field,
+// and nothing else of the caller's header does.
 func TestActivatedExtensions(t *testing.T) {
 	const ui, other = "https://a2ui.example/v0.1", "urn:x:y"
 	send := func(method, parts string) string {

@@ -45,8 +45,8 @@ func (g *gate) call(method, params string, header ...string) (*http.Response, st
 	return res, string(content)
 }
 
-// TestResumeAtTheEnd: a caller that resumes after the last event of a stream that has ended learns that there
-// is nothing, and does not wait for what the task may do tomorrow.
+// TestResumeAtTheEnd: a caller resuming after the last event of an ended stream learns that there is nothing, and does
+// not wait for tomorrow's events of the task.
 func TestResumeAtTheEnd(t *testing.T) {
 	g := open(t, everyone)
 	for _, text := range []string{"hello", "ask"} {
@@ -65,7 +65,7 @@ func TestResumeAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestRefusedStreams: a caller that accepts only a stream gets the refusal in a stream, where the dialect allows it.
+// TestRefusedStreams: a caller accepting only a stream gets the refusal in a stream, if the dialect allows it.
 func TestRefusedStreams(t *testing.T) {
 	g := open(t, everyone)
 	const none, events = `{"id":"none"}`, "text/event-stream"

@@ -44,7 +44,7 @@ func (g *gate) submit(text, more string) (id string) {
 	return r.TaskID
 }
 
-// TestAgentAPITasks: a request is submitted, and asked about until it is finished. Its id is that of its response.
+// TestAgentAPITasks: a request is submitted, and asked about until it is finished. Its id is the response's.
 func TestAgentAPITasks(t *testing.T) {
 	works := held{until: agent.Report{State: task.Working, Revision: "1"}, release: make(chan struct{})}
 	g := agentAPI(t, func(h *setup) { h.Partner.Agent = works })
@@ -74,7 +74,7 @@ func TestAgentAPITasks(t *testing.T) {
 	}
 }
 
-// TestAgentAPITaskFails: what a response says is the result, whatever that is.
+// TestAgentAPITaskFails: the content of a response is the result, whatever it is.
 func TestAgentAPITaskFails(t *testing.T) {
 	g := agentAPI(t)
 	id := g.submit("fail", "")

@@ -72,7 +72,7 @@ func (g *gate) ask(ctx context.Context, body string) *http.Response {
 	return res
 }
 
-// objects reads a stream to its end, which has nothing but lines of data.
+// objects reads a stream to its end. The stream has nothing but lines of data.
 func objects(t *testing.T, res *http.Response) (list []response) {
 	t.Helper()
 	defer res.Body.Close()
@@ -241,10 +241,10 @@ func TestAgentAPIByteOrderMark(t *testing.T) {
 	}
 }
 
-// held is an agent that does not finish before it is released.
+// held is an agent not finishing before its release.
 type held struct {
 	partner.Agent
-	until   agent.Report // what it reports before
+	until   agent.Report // its reports before
 	release chan struct{}
 }
 
@@ -265,7 +265,7 @@ func (held) Complete(context.Context, *agent.Turn) error { return nil }
 
 func (held) Cancel(context.Context, *agent.Turn) (agent.Report, error) { return agent.Report{}, nil }
 
-// TestAgentAPIBusy: the session takes one message at a time, and a caller that leaves does not end it.
+// TestAgentAPIBusy: the session takes one message at a time, and a leaving caller does not end it.
 func TestAgentAPIBusy(t *testing.T) {
 	works := held{until: agent.Report{State: task.Working, Revision: "1"}, release: make(chan struct{})}
 	g := agentAPI(t, func(h *setup) { h.Partner.Agent = works })
@@ -328,7 +328,7 @@ func TestAgentAPIErrors(t *testing.T) {
 	}
 }
 
-// TestAgentAPIAfterReload: a stream that cannot be resumed is not cut when the configuration is replaced.
+// TestAgentAPIAfterReload: a stream without a way to resume it is not cut when the configuration is replaced.
 func TestAgentAPIAfterReload(t *testing.T) {
 	g := agentAPI(t)
 	res := g.ask(t.Context(), input("stream 15 20", `,"session_id":"s"`))
@@ -352,7 +352,7 @@ func TestAgentAPIAtAnExit(t *testing.T) {
 	asynctest.Eventually(t, "the stream is closed", func() bool { return g.streams() == 0 })
 }
 
-// TestAgentAPIAtTheMountPoint: where no other dialect is served, the mount point's own path is that of the Agent API.
+// TestAgentAPIAtTheMountPoint: if no other dialect is served, the mount point's own path belongs to the Agent API.
 func TestAgentAPIAtTheMountPoint(t *testing.T) {
 	g := agentAPI(t, func(h *setup) { h.Callers = []translate.Server{agentapi.Server(false)} })
 	_, body := g.post("/agents/one", input("hello", `,"stream":false`))

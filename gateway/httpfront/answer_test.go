@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// dated is a response whose deadline can be looked at.
+// dated is a response with a visible deadline.
 type dated struct {
 	*httptest.ResponseRecorder
 	deadline time.Time
@@ -28,8 +28,8 @@ func (d *dated) Write(b []byte) (int, error) {
 	return d.ResponseRecorder.Write(b)
 }
 
-// TestAnswersHaveADeadline: from HTTP/2 on, a caller that takes nothing in holds no answer for ever, large or small.
-// Over HTTP/1.1 no deadline is left for the next request of the connection.
+// TestAnswersHaveADeadline: from HTTP/2 on, a caller taking nothing in holds no answer for ever, large or small. Over
+// HTTP/1.1 no deadline is left for the next request of the connection.
 func TestAnswersHaveADeadline(t *testing.T) {
 	g := open(t, func(h *setup) { h.Limits.Bytes = 1 << 20 })
 	for major, bound := range map[int]bool{1: false, 2: true, 3: true} {

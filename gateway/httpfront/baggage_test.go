@@ -17,8 +17,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/onbehalf"
 )
 
-// TestForeignBaggage: what a caller says about itself in baggage does not get to the agent under the names of the
-// gateway, whether the agent is told who calls or not. The rest of its baggage does.
+// TestForeignBaggage: a caller's own baggage about itself does not get to the agent under the names of the gateway,
+// whether the agent learns the caller's identity or not. The rest of its baggage does.
 //
 // Promise: a caller forges [what the agent is told](callers.md#what-the-agent-is-told) about it
 func TestForeignBaggage(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// counted is a response of which only the size is kept.
+// counted is a response, kept only as its size.
 type counted struct {
 	header http.Header
 	bytes  int
@@ -25,7 +25,7 @@ func (c *counted) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// BenchmarkCall measures a get of a task that has finished, from the request to its answer.
+// BenchmarkCall measures a get of a finished task, from the request to its answer.
 func BenchmarkCall(b *testing.B) {
 	for name, change := range map[string]func(*setup){"aip": func(*setup) {}, "all dialects": everyCaller} {
 		b.Run(name, func(b *testing.B) {

@@ -17,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// sleeper is an agent that works for a while on every turn, and then rests in a state.
+// sleeper is an agent with a time of work on every turn, before it rests in a state.
 type sleeper struct {
 	work  time.Duration
 	state task.State
@@ -51,7 +51,7 @@ func (sleeper) Cancel(context.Context, *agent.Turn) (agent.Report, error) {
 
 func (sleeper) Complete(context.Context, *agent.Turn) error { return nil }
 
-// TestBlocking: callers of A2A wait until their task rests, up to the limit; those of AIP for what they agreed to.
+// TestBlocking: callers of A2A wait until their task rests, up to the limit; those of AIP for the agreed time.
 func TestBlocking(t *testing.T) {
 	const (
 		send03 = `{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":` +

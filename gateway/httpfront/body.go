@@ -15,8 +15,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// receive reads the body of the request into its buffer. After an error with a kind, by which the request is refused,
-// that holds the begin of the body. last says that the connection is of no further use then.
+// receive reads the body of the request into its buffer. After an error with a kind, which refuses the request, the
+// buffer holds the begin of the body. last is true if the connection is of no further use then.
 func (e *exchange) receive(w http.ResponseWriter, r *http.Request) (last bool, err error) {
 	defer limitReading(w, e.front.config.BodyTimeout).end()
 	err = e.read(r)
@@ -29,7 +29,7 @@ func (e *exchange) receive(w http.ResponseWriter, r *http.Request) (last bool, e
 	return last, err
 }
 
-// read reads the body, but of one that is too large only what shows that.
+// read reads the body. Of a body too large, it reads no more than it needs to notice.
 func (e *exchange) read(r *http.Request) error {
 	most := e.front.gateway.MaxBody()
 	if r.ContentLength <= int64(most) {
@@ -41,11 +41,11 @@ func (e *exchange) read(r *http.Request) error {
 	return task.BodyTooLarge(task.InvalidRequest, int64(most))
 }
 
-// skipMost is how much of a body is skipped beyond what a body may have, in bytes.
+// skipMost is the number of bytes skipped beyond the greatest size of a body, at most.
 const skipMost = 64 << 20
 
-// skip reads the rest of a body that is refused, and keeps nothing but its begin. A caller that sends all of a body
-// before it reads the answer sees a broken connection otherwise. It reports whether the body was read to its end.
+// skip reads the rest of a refused body, and keeps nothing but its begin. Otherwise a caller sending all of a body
+// before reading the answer sees a broken connection. It reports whether the body was read to its end.
 func (e *exchange) skip(r *http.Request) bool {
 	e.request.Drop()
 	from, most := io.Reader(r.Body), int64(e.front.gateway.MaxBody()+skipMost)
@@ -70,8 +70,8 @@ func (e *exchange) skip(r *http.Request) bool {
 // holder takes the memory for n bytes of a body.
 type holder interface{ hold(n int) error }
 
-// readBody reads a body of a length, or of -1 for one that is not known, into a buffer, but only one byte beyond a
-// limit. Before the buffer grows, it takes the memory.
+// readBody reads a body of a length, or of the unknown length -1, into a buffer, but only one byte beyond a limit.
+// Before the buffer grows, it takes the memory.
 func readBody(from io.Reader, into *[]byte, length int64, limit int, memory holder) error {
 	body := *into
 	defer func() { *into = body }()
@@ -106,8 +106,8 @@ func readBody(from io.Reader, into *[]byte, length int64, limit int, memory hold
 // hold takes the memory for n bytes of the body.
 func (e *exchange) hold(n int) error { return e.front.gateway.Hold(e.ctx, e.peer, &e.request, n) }
 
-// bodyTimeout ends the reading of a body that takes too long. Only then does it set a deadline: a body is mostly there
-// already, and over HTTP/2 each change of a deadline is a message to the goroutine of the connection.
+// bodyTimeout ends a reading that takes too long. Only then does it set a deadline: a body is mostly there already, and
+// over HTTP/2 each change of a deadline is a message to the goroutine of the connection.
 type bodyTimeout struct {
 	timer *time.Timer
 
@@ -115,7 +115,7 @@ type bodyTimeout struct {
 	w  http.ResponseWriter // nil once the body is read
 }
 
-// limitReading begins the time that a caller may take to send the body of a request.
+// limitReading begins the caller's time for sending the body of a request.
 func limitReading(w http.ResponseWriter, most time.Duration) *bodyTimeout {
 	t := &bodyTimeout{w: w}
 	t.mu.Lock()
@@ -124,8 +124,8 @@ func limitReading(w http.ResponseWriter, most time.Duration) *bodyTimeout {
 	return t
 }
 
-// expire sets a deadline that has passed. It stays: the server must not wait for the rest of the body either. A
-// connection without deadlines (a test's recorder) has only the timeouts of the server.
+// expire sets a deadline in the past. It stays: the server must not wait for the rest of the body either. A connection
+// without deadlines (a test's recorder) has only the timeouts of the server.
 func (t *bodyTimeout) expire() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -134,7 +134,7 @@ func (t *bodyTimeout) expire() {
 	}
 }
 
-// end says that the body is read, or will not be read to its end.
+// end marks the body as read, or as given up.
 func (t *bodyTimeout) end() {
 	t.timer.Stop()
 	t.mu.Lock()

@@ -26,8 +26,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/upstreamtest"
 )
 
-// TestBodies reads bodies into buffers of any size: a fresh one, and one that a large request has left without memory.
-// Of one that is too large, its begin is kept.
+// TestBodies reads bodies into buffers of any size: a fresh one, and one left by a large request without memory. Of a
+// body too large, its begin is kept.
 func TestBodies(t *testing.T) {
 	const limit = 10 << 10
 	h := openSite(t, func(h *setup) { h.Partner.Agent, h.Limits.Bytes = busyAgent{}, limit })
@@ -54,8 +54,8 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestEndlessBodies: no more than a budget is read of a body that is refused, and only the begin of one that is
-// announced to be larger. The connection ends with the answer then.
+// TestEndlessBodies: no more than a budget is read of a refused body, and only the begin of one announced to be larger.
+// The connection ends with the answer then.
 func TestEndlessBodies(t *testing.T) {
 	h := openSite(t, func(h *setup) { h.Partner.Agent = busyAgent{} })
 	for _, length := range []int64{-1, 1 << 40} {
@@ -79,7 +79,7 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
-// counting counts what is read.
+// counting counts the bytes read.
 type counting struct {
 	io.Reader
 	n int
@@ -91,7 +91,7 @@ func (c *counting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// wary is a body that refuses to be read into no room, which would never end.
+// wary is a body refusing to be read into no room, since this would never end.
 type wary struct{ io.Reader }
 
 func (w wary) Read(p []byte) (int, error) {
@@ -101,8 +101,8 @@ func (w wary) Read(p []byte) (int, error) {
 	return w.Reader.Read(p)
 }
 
-// TestSlowBodies: a body that does not arrive in time is not waited for, over every protocol. The time ends with the
-// body: an agent may take longer.
+// TestSlowBodies: a late body is not waited for, over every protocol. The time ends with the body: an agent may take
+// longer.
 func TestSlowBodies(t *testing.T) {
 	for name, protocol := range map[string]func(*http.Protocols){
 		"HTTP/1.1": func(p *http.Protocols) { p.SetHTTP1(true) },
@@ -147,7 +147,7 @@ func TestSlowBodies(t *testing.T) {
 					if late {
 						want, took = http.StatusBadRequest, h.setup.front.BodyTimeout
 					}
-					if c.large { // it is known why it is refused
+					if c.large { // the reason of the refusal is known
 						want = http.StatusOK
 					}
 					res, err := transport.RoundTrip(r)
@@ -171,9 +171,9 @@ func TestSlowBodies(t *testing.T) {
 	}
 }
 
-// TestRefusedBodies: a caller that sends all of a body before it reads anything is told why the body is refused, and
-// its connection goes on; whether the length is known or not, and whether the front or a preview has refused it.
-// Nothing of the body is held while the rest is awaited.
+// TestRefusedBodies: a caller sending all of a body before it reads anything gets the reason for its refusal, and its
+// connection goes on; whether the length is known or not, and whether the front or a preview has refused it. Nothing of
+// the body is held while the rest is awaited.
 //
 // Promise: a Leader or an agent uses up memory, disk or connections
 func TestRefusedBodies(t *testing.T) {
@@ -262,7 +262,7 @@ func TestRefusedBodies(t *testing.T) {
 	}
 }
 
-// TestRefusedBodiesOfHTTP2: over HTTP/2, a body that is too large is read to its end, too.
+// TestRefusedBodiesOfHTTP2: over HTTP/2, a body too large is read to its end, too.
 func TestRefusedBodiesOfHTTP2(t *testing.T) {
 	g := open(t, func(h *setup) { h.Limits.Bytes = 1 << 20 })
 	for range 3 {

@@ -11,21 +11,21 @@ import (
 	"github.com/aip-gateway/aip-gateway/identity"
 )
 
-// Challenges say by which credentials callers may prove who they are (RFC 9110, §11.6.1). The zero value asks for
-// nothing.
+// Challenges are the credentials by which callers may prove their identities (RFC 9110, §11.6.1). The zero value asks
+// for nothing.
 type Challenges struct {
-	Bearer      bool   // a token, or a key that is sent as one
-	KeyHeader   string // the header in which keys are sent; empty for none
+	Bearer      bool   // a token, or a key sent as one
+	KeyHeader   string // the header of keys; empty for none
 	Certificate bool   // a client certificate, to the gateway or to a proxy in front of it
 }
 
-// The names of schemes that HTTP does not have. A challenge by them is for people: no client answers it by itself.
+// The names of schemes unknown to HTTP. A challenge by them is for people: no client answers it by itself.
 const (
 	certificateScheme = "AIP-Certificate"
 	keyScheme         = "AIP-Key"
 )
 
-// challenge returns the fields WWW-Authenticate for a refusal in its dialect, and the status that goes with it.
+// challenge returns the fields WWW-Authenticate for a refusal in its dialect, and the corresponding status.
 func (f *Front) challenge(a *gateway.Answer) (fields []string, status int) {
 	var c Challenges
 	if a.Dialect != nil {
@@ -34,7 +34,7 @@ func (f *Front) challenge(a *gateway.Answer) (fields []string, status int) {
 	return c.of(a.Err)
 }
 
-// of returns the fields WWW-Authenticate for an error, and the status that goes with it (RFC 6750, §3.1).
+// of returns the fields WWW-Authenticate for an error, and the corresponding status (RFC 6750, §3.1).
 func (c *Challenges) of(err error) (fields []string, status int) {
 	status = http.StatusUnauthorized
 	if c.Bearer {

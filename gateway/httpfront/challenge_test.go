@@ -18,7 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// faulty makes a front at which the header Fault says what is wrong with the credentials of a request.
+// faulty makes a front with the header Fault for the fault of a request's credentials.
 func faulty(h *setup) {
 	h.Guard = &identity.Guard{Mode: identity.Required}
 	h.front.Challenges = make(map[string]Challenges)
@@ -49,7 +49,7 @@ var challenged = map[string]struct {
 	"scope":     {403, `Bearer error="insufficient_scope", scope="aip"`},
 }
 
-// TestChallenges calls in every dialect of HTTP without a credential that is accepted.
+// TestChallenges calls in every dialect of HTTP without an accepted credential.
 func TestChallenges(t *testing.T) {
 	g := open(t, everyCaller, faulty)
 	for name, call := range map[string]struct {
@@ -92,7 +92,8 @@ func TestChallenges(t *testing.T) {
 	}
 }
 
-// TestChallengesOfADialect: a caller is asked for what its dialect takes, whatever others at the same path take.
+// TestChallengesOfADialect: a caller is asked for the credentials of its dialect, whatever others at the same path
+// take.
 func TestChallengesOfADialect(t *testing.T) {
 	g := open(t, everyCaller, func(h *setup) {
 		h.Guard = &identity.Guard{Mode: identity.Required}
@@ -138,7 +139,7 @@ func TestChallengesGRPC(t *testing.T) {
 	}
 }
 
-// TestDialectsAcceptProofs: the holder of a key is admitted in the dialects that accept keys, and in no other.
+// TestDialectsAcceptProofs: the holder of a key is admitted in the dialects with keys, and in no other.
 func TestDialectsAcceptProofs(t *testing.T) {
 	g := open(t, everyCaller, func(h *setup) {
 		h.Guard = &identity.Guard{Mode: identity.Required, Proofs: map[string][]identity.Proof{

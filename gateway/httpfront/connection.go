@@ -15,13 +15,13 @@ import (
 )
 
 // connection is a caller's TCP connection. While streams and large answers are written to it, the system closes it if
-// the caller reads nothing. A write alone does not show that: it returns when the system has buffered the bytes, and a
-// stream with few events fills no buffer for hours. Over HTTP/2, a deadline does not even end a write that waits for
-// the connection.
+// the caller reads nothing. A write alone does not notice it: it returns when the system has buffered the bytes, and a
+// stream with few events fills no buffer for hours. Over HTTP/2, a deadline does not even end a write waiting for the
+// connection.
 type connection struct {
 	socket syscall.RawConn
-	bare   bool         // TCP, or TLS over it, of which nothing was read ahead
-	calls  atomic.Int32 // that were answered over HTTP/1.1
+	bare   bool         // TCP, or TLS over it, with nothing read ahead
+	calls  atomic.Int32 // answered over HTTP/1.1
 
 	mu      sync.Mutex
 	guards  int
@@ -31,7 +31,7 @@ type connection struct {
 type connectionKey struct{}
 
 // WithConnection returns the context for the requests of a connection, for http.Server.ConnContext. Without it, callers
-// that read nothing are noticed only when a write blocks.
+// reading nothing are noticed only when a write blocks.
 func WithConnection(ctx context.Context, c net.Conn) context.Context {
 	if ctx.Value(connectionKey{}) != nil {
 		return ctx // by another handler of the same server
@@ -53,7 +53,7 @@ func WithConnection(ctx context.Context, c net.Conn) context.Context {
 	}
 }
 
-// isBare reports whether a connection is of TCP, or of TLS over it. One that has come back from a loop is not: it would
+// isBare reports whether a connection is of TCP, or of TLS over it. A connection back from a loop is not bare: it would
 // come back again.
 func isBare(c net.Conn) bool {
 	switch c.(type) {
@@ -63,9 +63,9 @@ func isBare(c net.Conn) bool {
 	return false
 }
 
-// hasOwnBody reports whether the body of a request over HTTP/1.1 is of the length that its caller has announced. Any
-// other one is of a handler of the host. Then net/http may not have read the caller's body to its end, and nothing else
-// knows: a stream or a loop that takes the connection would read the rest of that body as the next request.
+// hasOwnBody reports whether the body of a request over HTTP/1.1 is of the length announced by its caller. Any other
+// one is of a handler of the host. Then net/http may not have read the caller's body to its end, and nothing else
+// knows: a stream or a loop taking the connection would read the rest of the body as the next request.
 func hasOwnBody(r *http.Request) bool {
 	switch length := r.Header["Content-Length"]; {
 	case len(r.TransferEncoding) > 0:
@@ -77,8 +77,8 @@ func hasOwnBody(r *http.Request) bool {
 	}
 }
 
-// guardConnection makes the system close the connection of a request if its caller reads nothing for a time. end stops
-// that.
+// guardConnection makes the system close the connection of a request if its caller reads nothing for a time. end ends
+// the guard.
 func guardConnection(ctx context.Context, timeout time.Duration) (end func()) {
 	c, ok := ctx.Value(connectionKey{}).(*connection)
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway"
 )
 
-// documentAge is how long a document may be cached, in seconds.
+// documentAge is the time for which a document may be cached, in seconds.
 const documentAge = "60"
 
 // documentHandler answers requests for a document.

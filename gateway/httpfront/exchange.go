@@ -20,7 +20,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// exchange is an HTTP request that is being answered. Exchanges are pooled.
+// exchange is an HTTP request under way. Exchanges are pooled.
 type exchange struct {
 	front   *Front
 	request gateway.Request
@@ -29,7 +29,7 @@ type exchange struct {
 	ctx     context.Context
 	peer    identity.Peer
 
-	received int // how many bytes of the body were read
+	received int // number of bytes of the body read
 }
 
 // ServeHTTP answers the request.
@@ -39,13 +39,13 @@ func (e *exchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.serveGRPC(w, r)
 		return
 	}
-	// A stream may be open for days: it is run after serve has returned, so that its stack is small.
+	// A stream may be open for days: it is run after the return of serve, to have a small stack.
 	if stream, reply := e.serve(w, r); stream != nil {
 		*summary = front.stream(w, r, stream, reply)
 	}
 }
 
-// serve answers the request, or returns the stream that answers it, with the reply that is sent before the stream.
+// serve answers the request, or returns the stream of its answer, with the reply to send before the stream.
 func (e *exchange) serve(w http.ResponseWriter, r *http.Request) (stream *gateway.Stream, reply []byte) {
 	defer e.release()
 	f := e.front
@@ -55,8 +55,8 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) (stream *gatewa
 		return nil, nil
 	}
 	if f.gateway.Draining() && r.ProtoMajor < 3 {
-		// Another configuration has replaced this one. A connection that was opened during the change may have missed
-		// that, and would stay with this one. HTTP/3 has no such field, and closes its connections itself.
+		// Another configuration has replaced this one. A connection opened during the change may have missed it, and would
+		// stay with this one. HTTP/3 has no such field, and closes its connections itself.
 		w.Header().Set("Connection", "close")
 	}
 	e.ctx, e.peer = traced(r), e.authenticate(r)
@@ -92,10 +92,10 @@ func (e *exchange) serve(w http.ResponseWriter, r *http.Request) (stream *gatewa
 	return nil, nil
 }
 
-// ErrJudgedOtherwise is the cause of an error for a caller that a Previewer has judged by other proofs than the Front.
+// ErrJudgedOtherwise is the cause of an error for a caller judged by a Previewer by other proofs than the Front's.
 var ErrJudgedOtherwise = errors.New("the previewer and the front have different proofs")
 
-// authenticate returns who sends the request. What a preview has found out is not found out again.
+// authenticate returns the sender of the request. Findings of a preview are not found out again.
 func (e *exchange) authenticate(r *http.Request) identity.Peer {
 	var peer identity.Peer
 	var err error
@@ -149,7 +149,7 @@ func describe(q *gateway.Request, r *http.Request) {
 			q.Version = q.Query.Get("A2A-Version")
 		}
 	}
-	last := q.Query.Get("lastEventId") // of an EventSource that is made of a request which cannot set the field
+	last := q.Query.Get("lastEventId") // of an EventSource made from a request, which cannot set the field
 	if v := r.Header["Last-Event-Id"]; len(v) > 0 && v[0] != "" {
 		last = v[0]
 	}
@@ -172,8 +172,8 @@ var (
 	jsonType  = []string{"application/json"}
 	eventType = []string{"text/event-stream"}
 
-	// retryAfter is after how many seconds a caller may retry while the store is unavailable. The store retries within
-	// 30 s, and mostly at once.
+	// retryAfter is the number of seconds after which a caller may retry while the store is unavailable. The store retries
+	// within 30 s, and mostly at once.
 	retryAfter = []string{"5"}
 )
 
@@ -217,7 +217,7 @@ func (e *exchange) reply(w http.ResponseWriter, r *http.Request, a *gateway.Answ
 	return e.front.loop(w, r, e.received)
 }
 
-// acceptsEvents reports whether the caller says that it accepts a stream, and whether it accepts nothing else.
+// acceptsEvents reports whether the caller accepts a stream, and whether it accepts nothing else.
 func acceptsEvents(r *http.Request) (accepts, only bool) {
 	accept := strings.Join(r.Header["Accept"], ",")
 	accepts = strings.Contains(accept, "text/event-stream")

@@ -17,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// severalFrames is a dialect that shows an event in three frames.
+// severalFrames is a dialect with three frames for an event.
 type severalFrames struct{ translate.Server }
 
 func (d severalFrames) NewStream(id jsonrpc.ID, c *translate.Call, t *task.Task) translate.Encoder {
@@ -53,8 +53,8 @@ func (d severalRecorded) NewStream(id jsonrpc.ID, c *translate.Call, t *task.Tas
 	return framesRecorder{framesEncoder{d.Server.NewStream(id, c, t)}}
 }
 
-// read returns the frames of a stream until one that holds end, each as its lines with a bar between them. A task's
-// own data is not shown, nor the hint before the first event.
+// read returns the frames of a stream until one with end, each as its lines with a bar between them. A task's own data
+// is not shown, nor the hint before the first event.
 func (g *gate) read(ctx context.Context, body, end string) (frames []string) {
 	g.t.Helper()
 	res := g.postStream(ctx, body)
@@ -81,8 +81,8 @@ func (g *gate) read(ctx context.Context, body, end string) (frames []string) {
 	return nil
 }
 
-// TestEventsOfSeveralFrames: the frames of an event are sent in order, and only the last one has the event's id, so
-// that a caller that has seen some of them resumes after the event before and receives all of them again.
+// TestEventsOfSeveralFrames: the frames of an event are sent in order, and only the last one has the event's id, so a
+// caller with some of them resumes after the event before and receives all of them again.
 func TestEventsOfSeveralFrames(t *testing.T) {
 	for name, dialect := range map[string]translate.Server{
 		"from events": severalFrames{aip.Server()}, "from records": severalRecorded{severalFrames{aip.Server()}},
@@ -100,7 +100,7 @@ func TestEventsOfSeveralFrames(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" || len(want) < 9 {
 				t.Errorf("the stream (-want +got):\n%s", diff)
 			}
-			// The connection was lost behind the first frame of event 3: the last id that the caller has is 2.
+			// The connection was lost behind the first frame of event 3: the caller's last id is 2.
 			again := g.read(t.Context(), message("stream", "re-stream", "t1", "",
 				`,"commandParams":{"lastEventSeq":2}`), rests)
 			if diff := cmp.Diff(want[6:], again); diff != "" {

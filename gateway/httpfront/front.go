@@ -21,24 +21,24 @@ import (
 
 // Config is the configuration of a Front.
 type Config struct {
-	BodyTimeout  time.Duration // how long a caller may take to send a request's body
-	Heartbeat    time.Duration // how long a stream may be silent before a comment is sent
-	WriteTimeout time.Duration // how long a caller may read nothing of what it is sent
+	BodyTimeout  time.Duration // for a caller to send a request's body
+	Heartbeat    time.Duration // silence of a stream before a comment is sent
+	WriteTimeout time.Duration // for a caller to read something of its answer
 	TakeOver     TakeOver
-	// Loop has a loop serve the calls that follow on a connection of HTTP/1.1. As TakeOver.Passes, it reports whether a
-	// ResponseWriter of the host passes on unchanged what it is given; a loop begins below such ones only. nil: none does.
+	// Loop has a loop serve the next calls on a connection of HTTP/1.1. As TakeOver.Passes, it reports whether a
+	// ResponseWriter of the host passes its input on unchanged; a loop begins below such ones only. nil: none does.
 	Loop func(http.ResponseWriter) bool
-	// Stripped returns what the host has cut off the path of a request. nil: nothing.
+	// Stripped returns the part of a request's path cut off by the host. nil: nothing.
 	Stripped func(*http.Request) string
 	// Healthy reports whether the Partner takes calls, as far as is known. It must cost nothing, since everyone may ask.
 	// nil: it does.
 	Healthy func() bool
-	// Authenticate returns who sends a request. An error is a *task.Error of kind AuthenticationRequired. Default: who
-	// the client certificate of the connection proves, as identity.OfConnection has it.
+	// Authenticate returns the sender of a request. An error is a *task.Error of kind AuthenticationRequired. Default: the
+	// subject of the connection's client certificate, as identity.OfConnection has it.
 	Authenticate func(*http.Request) (identity.Peer, error)
-	// Proofs say how Authenticate judges. What a Previewer with others has found out is not accepted.
+	// Proofs name the rules of Authenticate. Findings of a Previewer with others are not accepted.
 	Proofs string
-	// Challenges are for callers that have not proven who they are, by the name of their dialect.
+	// Challenges are for callers without a proof of their identity, by the name of their dialect.
 	Challenges map[string]Challenges
 	Log        *slog.Logger
 }
@@ -107,7 +107,7 @@ func (f *Front) Under(r *http.Request) bool {
 	return ok
 }
 
-// NotFound answers a request for a path that is not served. mount is the path of the mount point, as callers see it.
+// NotFound answers a request for an unserved path. mount is the path of the mount point, as callers see it.
 func (f *Front) NotFound(w http.ResponseWriter, mount string) {
 	text := fmt.Sprintf("nothing is served at this path; the Partner is mounted at %s/ and takes POST requests there (%s)",
 		mount, strings.Join(f.gateway.Dialects(), ", "))
@@ -117,10 +117,10 @@ func (f *Front) NotFound(w http.ResponseWriter, mount string) {
 	http.Error(w, text, http.StatusNotFound)
 }
 
-// under returns the part of a URL's path that comes after the mount point, as below does.
+// under returns the part of a URL's path after the mount point, as below does.
 func (f *Front) under(u *url.URL) (string, bool) { return below(f.gateway.Base(), u) }
 
-// below returns the part of a URL's path that comes after a base, escaped as it was sent, without slashes at its ends.
+// below returns the part of a URL's path after a base, escaped as it was sent, without slashes at its ends.
 func below(base string, u *url.URL) (string, bool) {
 	rest, ok := strings.CutPrefix(u.Path, base)
 	if !ok || rest != "" && rest[0] != '/' {
@@ -134,8 +134,8 @@ func below(base string, u *url.URL) (string, bool) {
 	return strings.TrimSuffix(strings.TrimPrefix(rest, "/"), "/"), true
 }
 
-// escapedBelow returns what comes after a base in an escaped path, in which the base may be escaped, too. An escaped
-// slash is none of the base's.
+// escapedBelow returns the rest of an escaped path after a base. The base may be escaped in it, too. An escaped slash
+// is none of the base's.
 func escapedBelow(base, path string) (rest string, ok bool) {
 	at, slashes := len(path), strings.Count(base, "/")
 	for i := range len(path) {

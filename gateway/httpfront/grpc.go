@@ -18,8 +18,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Package connect implements gRPC: its framing, deadlines, compression and trailers. On the wire, a method that is
-// answered once is a stream of one message, so that one handler serves all methods.
+// Package connect implements gRPC: its framing, deadlines, compression and trailers. On the wire, a method answered
+// once is a stream of one message, so one handler serves all methods.
 
 // isGRPC reports whether a request is one of gRPC.
 func isGRPC(r *http.Request) bool {
@@ -38,7 +38,7 @@ func (f *Front) newGRPC() *connect.Handler {
 	)
 }
 
-// grpcCall is a request of gRPC that is being answered.
+// grpcCall is a request of gRPC under way.
 type grpcCall struct {
 	front    *Front
 	exchange *exchange // nil once it was released
@@ -74,7 +74,7 @@ func (e *exchange) serveGRPC(w http.ResponseWriter, r *http.Request) {
 	f.grpc.ServeHTTP(c.writer, r)
 }
 
-// release gives back what the request holds.
+// release gives back everything the request holds.
 func (c *grpcCall) release() {
 	if c.exchange != nil {
 		c.exchange.release()
@@ -82,7 +82,7 @@ func (c *grpcCall) release() {
 	}
 }
 
-// answerGRPC answers a request whose message was received.
+// answerGRPC answers a request once its message was received.
 func answerGRPC(
 	ctx context.Context, r *connect.Request[protobytes.Message], out *connect.ServerStream[protobytes.Message],
 ) error {
@@ -108,14 +108,13 @@ func answerGRPC(
 		return errorOfStatus(sink.failure)
 	case ctx.Err() != nil:
 		return ended(ctx)
-	case why != nil: // a clean end would say that there is nothing more
+	case why != nil: // a clean end would mean that there is nothing more
 		return connect.NewError(connect.CodeUnavailable, errors.New("the stream was cut; subscribe to the task again"))
 	}
 	return nil
 }
 
-// dispatch has the gateway answer a request, sends a reply, and returns the stream that follows. It releases the
-// request.
+// dispatch has the gateway answer a request, sends a reply, and returns the stream after it. It releases the request.
 func (c *grpcCall) dispatch(ctx context.Context, body []byte, sink *grpcSink) (*gateway.Stream, error) {
 	e := c.exchange
 	defer c.release()
@@ -141,14 +140,14 @@ func (c *grpcCall) dispatch(ctx context.Context, body []byte, sink *grpcSink) (*
 	return a.Stream, nil
 }
 
-// refuse returns the answer to a request whose message was not received.
+// refuse returns the answer to a request without a received message.
 func (c *grpcCall) refuse(err error) error {
 	a := c.front.gateway.Refuse(c.exchange.ctx, c.exchange.peer, &c.exchange.request, err)
 	*c.summary = a.Summary
 	return c.failed(a)
 }
 
-// ended is the error of a call whose context has ended.
+// ended is the error of a call after the end of its context.
 func ended(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return connect.NewError(connect.CodeDeadlineExceeded,
@@ -157,7 +156,7 @@ func ended(ctx context.Context) error {
 	return connect.NewError(connect.CodeCanceled, errors.New("the caller has left"))
 }
 
-// failed returns the error of an answer. Where the caller must prove who it is, the metadata says how.
+// failed returns the error of an answer. If the caller must prove its identity, the metadata names the ways.
 func (c *grpcCall) failed(a gateway.Answer) error {
 	e := errorOfStatus(a.Reply)
 	if e.Code() == connect.CodeUnauthenticated {
@@ -167,7 +166,7 @@ func (c *grpcCall) failed(a gateway.Answer) error {
 	return e
 }
 
-// errorOfStatus returns the error that an encoded google.rpc.Status is.
+// errorOfStatus returns the error of an encoded google.rpc.Status.
 func errorOfStatus(encoded []byte) *connect.Error {
 	st := new(status.Status)
 	if err := proto.Unmarshal(encoded, st); err != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/sseproxy"
 )
 
-// abortable is a response whose caller is given up at some moment. A write after its deadline fails.
+// abortable is a response with a caller given up at some moment. A write after its deadline fails.
 type abortable struct {
 	http.ResponseWriter
 	deadline time.Time
 	written  int
 	before   func() // called before each write
-	arming   func() // called before each deadline that is not over
+	arming   func() // called before each deadline in the future
 }
 
 func (a *abortable) Header() http.Header { return http.Header{} }
@@ -46,7 +46,7 @@ func (a *abortable) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestAbortBetweenWrites: a stream that is given up ends at its next write, also if a deadline is set in between.
+// TestAbortBetweenWrites: an abandoned stream ends at its next write, also if a deadline is set in between.
 func TestAbortBetweenWrites(t *testing.T) {
 	t.Run("gRPC", func(t *testing.T) {
 		out := new(abortable)

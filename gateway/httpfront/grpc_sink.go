@@ -14,20 +14,20 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/protobytes"
 )
 
-// grpcSink is the sink of a stream of gRPC. A message has no number: a caller that resumes a stream gets the task
-// first. There are no comments either, and HTTP/2 keeps the connection.
+// grpcSink is the sink of a stream of gRPC. A message has no number: a caller resuming a stream gets the task first.
+// There are no comments either, and HTTP/2 keeps the connection.
 type grpcSink struct {
 	writer *grpcWriter
 	out    *connect.ServerStream[protobytes.Message]
 
-	data    *[]byte // messages that were gathered; nil for none, so that an idle stream holds no buffer
+	data    *[]byte // gathered messages; nil for none, so an idle stream holds no buffer
 	ends    []int   // of the messages in data
-	failure []byte  // the google.rpc.Status with which the stream ends; nil for none
+	failure []byte  // the google.rpc.Status at the end of the stream; nil for none
 }
 
 var grpcMessages = bufpool.Pool{Largest: 128 << 10}
 
-// open sends the header, so that the caller knows that the stream is open.
+// open sends the header, for the caller to know of the open stream.
 func (s *grpcSink) open() error { return s.out.Conn().Send(nil) }
 
 // send sends one message.
@@ -43,7 +43,7 @@ func (s *grpcSink) Event(_ uint64, build func(dst []byte) (data []byte, name str
 	}
 }
 
-// Data implements gateway.Sink: it is the error with which the stream ends.
+// Data implements gateway.Sink: it is the error at the end of the stream.
 func (s *grpcSink) Data(build func(dst []byte) []byte) { s.failure = build(nil) }
 
 // Comment implements gateway.Sink.
@@ -57,7 +57,7 @@ func (s *grpcSink) Buffered() int {
 	return len(*s.data)
 }
 
-// Flush implements gateway.Sink. Package connect flushes each message, so that is held back until the last one.
+// Flush implements gateway.Sink. Package connect flushes each message, so flushing is held back until the last one.
 func (s *grpcSink) Flush() (err error) {
 	from := 0
 	for i, end := range s.ends {
@@ -93,13 +93,13 @@ func newGRPCWriter(w http.ResponseWriter, timeout time.Duration) *grpcWriter {
 	return &grpcWriter{ResponseWriter: w, control: http.NewResponseController(w), timeout: timeout}
 }
 
-// abort has the present write fail, and those that follow. It may be called by any goroutine.
+// abort has the present write fail, and the next ones. It may be called by any goroutine.
 func (w *grpcWriter) abort() {
 	w.aborted.Store(true)
 	_ = w.control.SetWriteDeadline(longAgo)
 }
 
-// deadline sets the deadline of writes; zero for none. After abort, that is over whatever is set.
+// deadline sets the deadline of writes; zero for none. After abort, the deadline is over whatever is set.
 func (w *grpcWriter) deadline(at time.Time) {
 	_ = w.control.SetWriteDeadline(at)
 	if w.aborted.Load() {
@@ -107,7 +107,7 @@ func (w *grpcWriter) deadline(at time.Time) {
 	}
 }
 
-// longAgo is a deadline that is over.
+// longAgo is a deadline in the past.
 var longAgo = time.Unix(1, 0)
 
 // Write implements io.Writer.
@@ -130,7 +130,7 @@ func (w *grpcWriter) Write(data []byte) (n int, err error) {
 func (w *grpcWriter) Flush() {
 	if !w.holding {
 		w.deadline(time.Now().Add(w.timeout))
-		_ = w.control.Flush() // a connection that is broken fails at the next write
+		_ = w.control.Flush() // a broken connection fails at the next write
 		w.deadline(time.Time{})
 	}
 }

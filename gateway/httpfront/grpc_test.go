@@ -162,7 +162,7 @@ func TestGRPC(t *testing.T) {
 	}
 }
 
-// TestGRPCSubscribe: a stream that a caller has left is subscribed to again, and shows the task before its events.
+// TestGRPCSubscribe: a stream left by its caller is subscribed to again, and shows the task before its events.
 func TestGRPCSubscribe(t *testing.T) {
 	speaks := spoken{pieces: make(chan string)}
 	g := open(t, overGRPC, func(h *setup) { h.Partner.Agent = speaks })
@@ -259,7 +259,7 @@ func TestGRPCErrors(t *testing.T) {
 			return g.grpcConn().Invoke(ctx, "/acme.Service/Method", says("x"), new(a2apb.Task))
 		}, codes.Unimplemented, ""},
 		"another message": {func(ctx context.Context) error {
-			// A string where the method has a message.
+			// A string in place of the method's message.
 			return g.grpcConn().Invoke(ctx, "/lf.a2a.v1.A2AService/SendMessage",
 				&a2apb.GetTaskRequest{Id: "not a message"}, new(a2apb.SendMessageResponse))
 		}, codes.InvalidArgument, "PARSE_ERROR"},
@@ -296,7 +296,7 @@ func TestGRPCErrors(t *testing.T) {
 	}
 }
 
-// TestGRPCBomb: of a compressed message, no more is inflated than shows that it is too large.
+// TestGRPCBomb: of a compressed message, no more is inflated than the evidence of its being too large.
 func TestGRPCBomb(t *testing.T) {
 	g := open(t, overGRPC)
 	_, err := g.grpcClient().SendMessage(t.Context(), says(strings.Repeat("x", 4<<20)), grpc.UseCompressor(gzip.Name))

@@ -35,11 +35,11 @@ func TestGuide(t *testing.T) {
 	})
 }
 
-// differing are the values that differ in each run: ids that the gateway makes, and times.
+// differing are the values different in each run: the gateway's own ids, and times.
 var differing = regexp.MustCompile(
 	`("(?:id|taskId|contextId|messageId|timestamp)":)"(?:gw-|[0-9a-f]{8}-|status-|2)[^"]*"`)
 
-// call makes the calls of a script, and returns it with what is answered. The id of the first task is written as ID.
+// call makes the calls of a script, and returns it with the answers. The id of the first task is written as ID.
 func call(t *testing.T, conn *grpc.ClientConn, script string) string {
 	t.Helper()
 	service := a2apb.File_a2av1_proto.Services().ByName("A2AService")
@@ -102,7 +102,7 @@ func newMessage(t *testing.T, d protoreflect.MessageDescriptor) proto.Message {
 	return kind.New().Interface()
 }
 
-// compact returns a message as JSON without spaces, which protojson adds at random.
+// compact returns a message as JSON without the spaces added by protojson at random.
 func compact(t *testing.T, m proto.Message) []byte {
 	t.Helper()
 	var b bytes.Buffer

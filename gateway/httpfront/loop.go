@@ -10,12 +10,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway/httpfront/takeover"
 )
 
-// loopAfter is after how many calls on a connection a loop serves the following ones: a caller with a connection for
-// each call would only waste the time.
+// loopAfter is the number of calls on a connection after which a loop serves the next ones: for a caller with a
+// connection for each call it would only waste the time.
 const loopAfter = 2
 
-// loop has the calls that follow on the connection of a request served by a loop, if they can be. received is how many
-// bytes of the request's body were read. After an error, the connection is lost.
+// loop has a loop serve the next calls on the connection of a request, if it can. received is the number of bytes read
+// of the request's body. After an error, the connection is lost.
 func (f *Front) loop(w http.ResponseWriter, r *http.Request, received int) error {
 	if f.config.Loop == nil || r.ProtoMajor != 1 || received == 0 || r.ContentLength != int64(received) ||
 		!hasOwnBody(r) || r.Header["Expect"] != nil || f.gateway.Draining() {
@@ -32,5 +32,5 @@ func (f *Front) loop(w http.ResponseWriter, r *http.Request, received int) error
 	return err
 }
 
-// WaitForLoops waits until the calls that loops carry out have ended, on all servers that are shutting down.
+// WaitForLoops waits until the calls in loops have ended, on all servers shutting down.
 func WaitForLoops(ctx context.Context) error { return takeover.Wait(ctx) }

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestLoop has calls follow each other on one connection, and says by whom each was served.
+// TestLoop has calls follow each other on one connection, and names the server of each.
 func TestLoop(t *testing.T) {
 	const std, loop = "*http.response", "*takeover.response"
 	everyWriter := func(http.ResponseWriter) bool { return true }
@@ -71,7 +71,7 @@ func TestLoop(t *testing.T) {
 	}
 }
 
-// wrapping is a listener whose connections may have been read ahead, as one for the PROXY protocol.
+// wrapping is a listener with connections possibly read ahead, as one for the PROXY protocol.
 type wrapping struct{ net.Listener }
 
 // Accept implements net.Listener.

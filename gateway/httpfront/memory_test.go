@@ -20,8 +20,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/quota"
 )
 
-// TestMemoryIsGivenBack ends calls with large requests or answers in every way that they can end, and finds that
-// nothing is held after them.
+// TestMemoryIsGivenBack ends calls with large requests or answers in every possible way, and finds nothing held after
+// them.
 func TestMemoryIsGivenBack(t *testing.T) {
 	g := open(t, everyCaller, func(h *setup) {
 		h.Limits.Bytes = 1 << 20
@@ -47,7 +47,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestMemoryLimits proves that a call whose request or answer exceeds the budget is refused with the limit, and that
+// TestMemoryLimits proves two things: a call with a request or answer beyond the budget is refused with the limit, and
 // others continue.
 func TestMemoryLimits(t *testing.T) {
 	limits := quota.Limits{Total: 2 << 20, PerLeader: 1 << 20}
@@ -70,7 +70,7 @@ func TestMemoryLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		leader, body, limit string
 	}{
-		// Off believes senderId, which is not known before the request is decoded.
+		// Off believes senderId, unknown before the request is decoded.
 		"request": {quota.Unverified, large, fmt.Sprintf(`"limit":"memory_per_leader","max":%d`, 1<<20)},
 		"answer": {"leader", message("rpc", "get", "t1", ""), fmt.Sprintf(`"limit":"memory_per_leader","max":%d`,
 			1<<20)},
@@ -103,7 +103,7 @@ func TestMemoryLimits(t *testing.T) {
 	})
 }
 
-// TestLargeAnswersInPieces proves that a large answer is written whole, and that no piece is large.
+// TestLargeAnswersInPieces proves: a large answer is written whole, and no piece is large.
 func TestLargeAnswersInPieces(t *testing.T) {
 	for _, size := range []int{0, 1, pieceSize, pieceSize + 1, 10*pieceSize - 1} {
 		body := bytes.Repeat([]byte("0123456789"), size/10+1)[:size]
@@ -117,7 +117,7 @@ func TestLargeAnswersInPieces(t *testing.T) {
 	}
 }
 
-// pieces remembers what is written, and the largest piece.
+// pieces remembers the bytes written, and the largest piece.
 type pieces struct {
 	http.ResponseWriter
 	all     bytes.Buffer
@@ -129,8 +129,8 @@ func (p *pieces) Write(b []byte) (int, error) {
 	return p.all.Write(b)
 }
 
-// TestMemoryOfStreams proves that a frame that there is no memory for is refused by a frame, that the stream can be
-// continued, and that a stream that rests holds nothing.
+// TestMemoryOfStreams proves: a frame without memory is refused by a frame, the stream can be continued, and a resting
+// stream holds nothing.
 func TestMemoryOfStreams(t *testing.T) {
 	g := open(t, func(h *setup) {
 		h.Limits.Bytes = 1 << 20
@@ -156,8 +156,8 @@ func TestMemoryOfStreams(t *testing.T) {
 	asynctest.Eventually(t, "the memory is given back", func() bool { return g.setup.Process.Memory.Total() == 0 })
 }
 
-// TestMemoryIsWaitedFor proves that an answer, and a stream, that there is no memory for now come as soon as there is,
-// and that a caller that leaves waits no longer.
+// TestMemoryIsWaitedFor proves: an answer, and a stream, in want of memory come as soon as there is some, and a caller
+// waits no longer once it has left.
 func TestMemoryIsWaitedFor(t *testing.T) {
 	g := open(t, func(h *setup) {
 		h.Limits.Bytes = 1 << 20

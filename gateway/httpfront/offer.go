@@ -9,14 +9,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway"
 )
 
-// The paths below the mount point at which Leaders on the reference implementation of AIP 2 look for the ACS of a
-// Partner, and whether it takes calls. A site may have handlers of its own there.
+// The paths below the mount point for Leaders on the reference implementation of AIP 2, to the ACS of a Partner and to
+// its readiness for calls. A site may have handlers of its own there.
 const (
 	acsPath    = "acs"
 	healthPath = "health"
 )
 
-// Offered returns the handler of a request that any other handler of the host may answer in its place; nil for none.
+// Offered returns the handler of a request; nil for none. Any other handler of the host may answer in its place.
 func (f *Front) Offered(r *http.Request, summary *gateway.Summary) http.Handler {
 	path, ok := f.under(r.URL)
 	if !ok || r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -51,7 +51,7 @@ func (f *Front) health(w http.ResponseWriter, r *http.Request) {
 // Mount returns the path of the mount point, as the caller of a request sees it.
 func (f *Front) Mount(r *http.Request) string { return f.stripped(r) + f.gateway.Base() }
 
-// stripped returns what the host has cut off the path of a request, before the mount point.
+// stripped returns the part of a request's path cut off by the host, before the mount point.
 func (f *Front) stripped(r *http.Request) string {
 	if f.config.Stripped == nil {
 		return ""

@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// broken is a dialect with a bug in how its streams begin.
+// broken is a dialect with a bug at the begin of its streams.
 type broken struct{ translate.Server }
 
 func (broken) NewStream(jsonrpc.ID, *translate.Call, *task.Task) translate.Encoder { panic("a bug") }

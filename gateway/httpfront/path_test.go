@@ -11,7 +11,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 )
 
-// TestIDsInPaths: an id with a slash, or with the name of a verb at its end, is one id where it is escaped.
+// TestIDsInPaths: an id with a slash, or with the name of a verb at its end, is one id if it is escaped.
 func TestIDsInPaths(t *testing.T) {
 	g := open(t, func(h *setup) {
 		h.Callers = []translate.Server{a2a.LegacyServer(false), a2a.V1RESTServer(false), a2a.V03RESTServer(false)}
@@ -37,7 +37,7 @@ func TestIDsInPaths(t *testing.T) {
 	}
 }
 
-// TestNullIsNoBody: a request without an envelope may have null for a body that says nothing.
+// TestNullIsNoBody: a request without an envelope may have null for an empty body.
 func TestNullIsNoBody(t *testing.T) {
 	g := open(t, func(h *setup) { h.Callers = []translate.Server{a2a.V1Server(false), a2a.V1RESTServer(false)} })
 	res, body := g.post("/agents/one/message:send", "null")

@@ -32,7 +32,7 @@ func under(t testing.TB, c policy.Config) func(*setup) {
 	return func(s *setup) { by(t, c, openBook(t))(s) }
 }
 
-// openBook returns a book in memory for what quotas count.
+// openBook returns a book in memory for the counts of quotas.
 func openBook(t testing.TB) *policy.Book {
 	store := replay.NewMemory(replay.Settings{})
 	book := policy.OpenBook(shard.One(store), time.Now, slog.New(slog.DiscardHandler))
@@ -43,7 +43,7 @@ func openBook(t testing.TB) *policy.Book {
 	return book
 }
 
-// by is under with the book in which the quotas count.
+// by is under with the book of the quotas.
 func by(t testing.TB, c policy.Config, book *policy.Book) func(*setup) {
 	return func(s *setup) {
 		c.Names = policy.Names{Commands: gateway.Commands(), Dialects: gateway.CallerDialects()}
@@ -57,13 +57,13 @@ func by(t testing.TB, c policy.Config, book *policy.Book) func(*setup) {
 	}
 }
 
-// onlyStarts are rules by which nothing but a start is allowed.
+// onlyStarts are rules allowing nothing but a start.
 var onlyStarts = policy.Config{Rules: []policy.Rule{
 	{Name: "starters", Match: policy.Match{Command: []string{"start"}}},
 }}
 
-// TestDeniedCalls: what the rules do not allow is refused in the form of each dialect, before it is looked up, and
-// neither the agent nor a caller learns anything of it. The log has the rule.
+// TestDeniedCalls: a call beyond the rules is refused in the form of each dialect, before it is looked up, and neither
+// the agent nor a caller learns anything of it. The log has the rule.
 func TestDeniedCalls(t *testing.T) {
 	g := open(t, everyCaller, under(t, onlyStarts))
 	_, body := g.post("/agents/one/rpc", message("rpc", "start", "t1", "hello"))
@@ -107,8 +107,8 @@ func TestDeniedCalls(t *testing.T) {
 	}
 }
 
-// TestWebhookInAStart: a webhook that comes with a message is a set-webhook for the policy, in each dialect that has
-// that, and a decision point is told the task whose webhooks are asked for.
+// TestWebhookInAStart: a webhook beside a message is a set-webhook for the policy, in each dialect having it, and a
+// decision point learns the task of a question for webhooks.
 //
 // Promise: a Leader does what it is not meant to do
 func TestWebhookInAStart(t *testing.T) {
@@ -151,8 +151,8 @@ func TestWebhookInAStart(t *testing.T) {
 	}
 }
 
-// TestStartThatContinues: where a dialect has one call for both, it starts a task, but continues none for a Leader that
-// may not, and a decision point is told the task that it may continue.
+// TestStartThatContinues: if a dialect has one call for both, it starts a task, but continues none for a Leader without
+// the right to, and a decision point learns the task it may continue.
 //
 // Promise: a Leader does what it is not meant to do
 func TestStartThatContinues(t *testing.T) {
@@ -185,8 +185,8 @@ func TestStartThatContinues(t *testing.T) {
 	}
 }
 
-// TestQuotaOfStarts: a start beyond the quota is refused with what the caller needs to come back; the same start again
-// is answered, and so is what starts nothing.
+// TestQuotaOfStarts: a start beyond the quota is refused with everything needed for coming back; the same start again
+// is answered, and so are calls other than starts.
 func TestQuotaOfStarts(t *testing.T) {
 	g := open(t, everyCaller, under(t, policy.Config{Quotas: []policy.Quota{{Name: "gold", Starts: 2}}}))
 	start := func(id string) (*http.Response, string) {
@@ -219,8 +219,8 @@ func TestQuotaOfStarts(t *testing.T) {
 	}
 }
 
-// TestAFailedStartIsNone: a start that is refused for another reason leaves its place to the next one, and one that is
-// stored has it, although its agent fails.
+// TestAFailedStartIsNone: a start refused for another reason leaves its place to the next one, and a stored one has it,
+// although its agent fails.
 func TestAFailedStartIsNone(t *testing.T) {
 	g := open(t, func(h *setup) { h.Partner.MaxTasks = 1 },
 		under(t, policy.Config{Quotas: []policy.Quota{{Name: "q", Starts: 3}}}))
@@ -245,7 +245,7 @@ func TestAFailedStartIsNone(t *testing.T) {
 	}
 }
 
-// TestQuotaOfTasks: no more tasks are unfinished than the quotas allow, of a Leader and of all, also where many are
+// TestQuotaOfTasks: no more tasks are unfinished than the quotas allow, of a Leader and of all, also if many are
 // started at once.
 func TestQuotaOfTasks(t *testing.T) {
 	g := open(t, under(t, policy.Config{Quotas: []policy.Quota{
@@ -296,7 +296,7 @@ func TestTriedQuotaOfTasks(t *testing.T) {
 	}
 }
 
-// TestQuotaOfStreams: no more streams are open than the quota allows, and a stream that has ended leaves its place.
+// TestQuotaOfStreams: no more streams are open than the quota allows, and an ended stream leaves its place.
 func TestQuotaOfStreams(t *testing.T) { eachWay(t, quotaOfStreams) }
 
 func quotaOfStreams(t *testing.T, way func(*setup)) {
@@ -317,7 +317,7 @@ func quotaOfStreams(t *testing.T, way func(*setup)) {
 	_ = res.Body.Close()
 }
 
-// TestQuotaOfBytes: a call that is let in is answered, the next one is refused, and a stream ends with the error.
+// TestQuotaOfBytes: an admitted call is answered, the next one is refused, and a stream ends with the error.
 func TestQuotaOfBytes(t *testing.T) {
 	g := open(t, under(t, policy.Config{Quotas: []policy.Quota{{Name: "q", Bytes: 1500}}}))
 	text := strings.Repeat("x", 1000)
@@ -362,7 +362,7 @@ func TestBytesOfStreams(t *testing.T) {
 	}
 }
 
-// TestRetryAfter: where the dialect has statuses, a quota is answered with 429 and Retry-After, or with RetryInfo.
+// TestRetryAfter: if the dialect has statuses, a quota is answered with 429 and Retry-After, or with RetryInfo.
 func TestRetryAfter(t *testing.T) {
 	quota := policy.Config{Quotas: []policy.Quota{{Name: "q", Calls: policy.Rate{N: 1, Per: time.Hour, Burst: 1}}}}
 	const send = `{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"hello"}]}}`

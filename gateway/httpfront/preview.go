@@ -19,21 +19,21 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Previewer says of requests who sends them and what they ask for, ahead of a Front, to the handlers in between. It may
+// Previewer finds out the senders and the operations of requests, ahead of a Front, for the handlers in between. It may
 // be used by any number of goroutines at once.
 type Previewer struct {
 	Reader *gateway.Reader
-	// Authenticate is as that of a Config, and the Front does not use its own. If it is nil, the preview knows the
-	// client certificate of the connection alone, and the Front finds out who calls.
+	// Authenticate is like a Config's, and the Front does not use its own. If it is nil, the preview knows the client
+	// certificate of the connection alone, and the Front finds out the caller.
 	Authenticate func(*http.Request) (identity.Peer, error)
 	Proofs       string // as those of a Config
-	Base         string // the path that the Partner is mounted under
+	Base         string // the path of the Partner's mount
 	BodyTimeout  time.Duration
 }
 
-// Preview is what is known of a request before its Front has it. What the request asks for is read when that is first
-// asked: its body is kept then, and a handler that reads the request's body later gets all of it. It may be used by any
-// number of goroutines at once.
+// Preview is the knowledge of a request before its Front has it. The operation of the request is read at the first
+// question for it: its body is kept then, and a handler reading the request's body later gets all of it. It may be used
+// by any number of goroutines at once.
 type Preview struct {
 	previewer *Previewer
 	peer      identity.Peer // as the Front has it
@@ -50,8 +50,8 @@ type Preview struct {
 	of      gateway.Request // holds the body, and its memory
 	asked   bool            // what and failed are known
 	what    gateway.Asked
-	failed  error // why the body was not read: no handler gets it then
-	read    int   // how much of the kept body was read again
+	failed  error // the reason why the body was not read: no handler gets it then
+	read    int   // bytes of the kept body read again
 	end     error // after the kept body; nil: the rest was not read
 	passing bool  // the body is being read by another handler
 	summary *gateway.Summary
@@ -59,8 +59,8 @@ type Preview struct {
 
 type previewKey struct{}
 
-// Begin returns the preview of a request, and the request with which the next handler is to be called. The preview must
-// be ended when that has returned.
+// Begin returns the preview of a request, and the request for the next handler. The preview must be ended after the
+// handler's return.
 func (p *Previewer) Begin(w http.ResponseWriter, r *http.Request) (*Preview, *http.Request) {
 	v := &Preview{previewer: p, w: w, request: r, url: *r.URL}
 	if p.Authenticate != nil {
@@ -81,17 +81,17 @@ func PreviewOf(ctx context.Context) *Preview {
 	return v
 }
 
-// Peer returns who has sent the request, as a Config's Authenticate does.
+// Peer returns the sender of the request, as a Config's Authenticate does.
 func (v *Preview) Peer() (identity.Peer, error) { return v.peer, v.err }
 
-// Accepted returns who has proven to have sent the request; the zero Peer for a caller that has proven nothing.
+// Accepted returns the proven sender of the request; the zero Peer for a caller without a proof.
 func (v *Preview) Accepted() identity.Peer {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.accept()
 }
 
-// accept finds out who has proven to have sent the request, once. v.mu is held.
+// accept finds out the proven sender of the request, once. v.mu is held.
 func (v *Preview) accept() identity.Peer {
 	if !v.judged {
 		v.judged = true
@@ -102,8 +102,8 @@ func (v *Preview) accept() identity.Peer {
 	return v.accepted
 }
 
-// Asked returns what the request asks for: nothing if its path is none of the Partner's. An error says that the body
-// could not be read. Its Asked is as that of a body that cannot be decoded, and no handler can read the body later.
+// Asked returns the operation of the request: none if its path is none of the Partner's. After an error, the body could
+// not be read. Its Asked is then as for an undecodable body, and no handler can read the body later.
 func (v *Preview) Asked() (gateway.Asked, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -114,8 +114,8 @@ func (v *Preview) Asked() (gateway.Asked, error) {
 	return v.what, v.failed
 }
 
-// pass says that the Front reads the body now, and counts the memory for it. It returns what Asked has returned; nil if
-// it was not called.
+// pass leaves the body, and the counting of its memory, to the Front. It returns the result of Asked; nil if Asked was
+// not called.
 func (v *Preview) pass() *gateway.Asked {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -126,21 +126,21 @@ func (v *Preview) pass() *gateway.Asked {
 	return &v.what
 }
 
-// report says where the Front writes what it knows of the request.
+// report sets the place for the Front's summary of the request.
 func (v *Preview) report(s *gateway.Summary) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.summary = s
 }
 
-// Summary returns what the Front knows of the request once it has answered; nil before it has the request.
+// Summary returns the Front's summary of the request once it has answered; nil before it has the request.
 func (v *Preview) Summary() *gateway.Summary {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.summary
 }
 
-// End gives back what the preview holds.
+// End gives back everything the preview holds.
 func (v *Preview) End() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -152,7 +152,7 @@ func (v *Preview) End() {
 
 var errEnded = errors.New("the request has ended")
 
-// drop drops the kept body. Who reads it later gets an error. v.mu is held.
+// drop drops the kept body. Later readers get an error. v.mu is held.
 func (v *Preview) drop(end error) {
 	v.of.Release()
 	if v.end == nil {
@@ -160,7 +160,7 @@ func (v *Preview) drop(end error) {
 	}
 }
 
-// ask reads what the request asks for. v.mu is held.
+// ask reads the operation of the request. v.mu is held.
 func (v *Preview) ask() {
 	p, r := v.previewer, *v.request
 	r.URL = &v.url
@@ -228,7 +228,7 @@ func (v *Preview) keep() error {
 func (v *Preview) message(encoding string) ([]byte, error) {
 	body := *v.of.Body
 	if len(body) < grpcPrefix {
-		return nil, nil // the Front says what is missing
+		return nil, nil // the Front reports the lack
 	}
 	message := body[grpcPrefix:]
 	if body[0]&1 == 0 {
@@ -271,7 +271,7 @@ func (b *previewBody) Read(dst []byte) (int, error) {
 	return n, err
 }
 
-// rest returns what is left of the body, also of one that was too large for the preview.
+// rest returns the rest of the body, also of one too large for the preview.
 func (b *previewBody) rest() io.Reader {
 	b.v.mu.Lock()
 	defer b.v.mu.Unlock()
@@ -281,7 +281,7 @@ func (b *previewBody) rest() io.Reader {
 	return b
 }
 
-// again reads what was kept of the body. It reports whether all of that was read, and the rest is to be read.
+// again reads from the kept body. It reports whether all of it was read, and the rest is to be read.
 func (v *Preview) again(dst []byte) (n int, err error, all bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -301,7 +301,7 @@ func (v *Preview) again(dst []byte) (n int, err error, all bool) {
 	return 0, nil, true
 }
 
-// grpcPrefix is the size of what precedes a message of gRPC: a flag, and the size of the message.
+// grpcPrefix is the size of the prefix of a message of gRPC: a flag, and the size of the message.
 const grpcPrefix = 5
 
 // firstMessage reads the first message of a body of gRPC, and no byte more.

@@ -33,7 +33,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// everyHTTP makes a gateway serve all dialects that come over HTTP, at the root.
+// everyHTTP makes a gateway serve all dialects over HTTP, at the root.
 func everyHTTP(h *setup) {
 	overGRPC(h)
 	h.Callers = []translate.Server{aip.ServerV2(""), aip.Server(), a2a.V1Server(false), a2a.V1RESTServer(false),
@@ -41,12 +41,12 @@ func everyHTTP(h *setup) {
 		agentapi.Server(false)}
 }
 
-// verified is a caller that has proven who it is.
+// verified is a caller with a proof of its identity.
 var verified = identity.Peer{
 	Proof: identity.ByCertificate, Kind: identity.AICKind, ID: "10001000011K912345E789ABCDEF2353",
 }
 
-// previewer returns what previews the requests of a caller for a site.
+// previewer returns a Previewer for the requests of a caller for a site.
 func (s *site) previewer(peer identity.Peer) *Previewer {
 	c := s.setup.Config
 	c.Guard = &identity.Guard{Mode: identity.Optional}
@@ -56,7 +56,7 @@ func (s *site) previewer(peer identity.Peer) *Previewer {
 	}
 }
 
-// previewing has every request to a gate previewed, and asked what it is for, and returns what that was.
+// previewing has every request to a gate previewed, and asked for its purpose, and returns the answer.
 func (g *gate) previewing(peer identity.Peer) (asked func() string) {
 	last := make(chan string, 100)
 	p := g.previewer(peer)
@@ -74,7 +74,7 @@ func (g *gate) previewing(peer identity.Peer) (asked func() string) {
 	return func() string { return <-last }
 }
 
-// TestPreview: what requests ask for is known in every dialect before the Front has them, and the Front gets all of
+// TestPreview: the purposes of requests are known in every dialect before the Front has them, and the Front gets all of
 // them.
 func TestPreview(t *testing.T) {
 	g := open(t, everyHTTP)
@@ -170,7 +170,7 @@ func TestPreview(t *testing.T) {
 }
 
 // TestPreviewOfLargeBodies: a body counts as long as it is kept, and once only while the Front waits for memory. A
-// stranger's may have 64 KiB, and after that no body is read by anyone.
+// stranger's may have 64 KiB, and then no handler can read the body.
 func TestPreviewOfLargeBodies(t *testing.T) {
 	const size = 300 << 10
 	open := func(t *testing.T, peer identity.Peer) (*gate, func() string) {
@@ -224,7 +224,7 @@ func TestPreviewOfLargeBodies(t *testing.T) {
 	})
 }
 
-// TestPreviewOfStreams: a stream that was asked about is sent in every way, and keeps nothing of its request.
+// TestPreviewOfStreams: a stream is sent in every way after a question about it, and keeps nothing of its request.
 func TestPreviewOfStreams(t *testing.T) {
 	eachWay(t, func(t *testing.T, way func(*setup)) {
 		g := open(t, way, func(h *setup) { h.Limits.Bytes = 1 << 20 })
@@ -246,7 +246,7 @@ func TestPreviewOfStreams(t *testing.T) {
 	})
 }
 
-// TestPreviewOfARevokedCaller: who is revoked has proven nothing, and is a stranger.
+// TestPreviewOfARevokedCaller: a revoked caller has proven nothing, and is a stranger.
 func TestPreviewOfARevokedCaller(t *testing.T) {
 	s := openSite(t, func(h *setup) { h.Partner.Agent = busyAgent{}; h.Limits.Bytes = 1 << 20 })
 	peer := verified
@@ -277,7 +277,7 @@ func (r revocation) Check(context.Context, [][]*x509.Certificate, []byte) error 
 	return nil
 }
 
-// TestPreviewOfAnotherCall: a call that was read otherwise before than by the gateway is refused.
+// TestPreviewOfAnotherCall: a call read otherwise before than by the gateway is refused.
 func TestPreviewOfAnotherCall(t *testing.T) {
 	g := open(t, func(h *setup) { h.Base = "" })
 	asked := g.previewing(verified)
@@ -299,7 +299,7 @@ func TestPreviewOfAnotherCall(t *testing.T) {
 }
 
 // FuzzPreview: whatever a request is, the next handler reads the same body as without a preview, or an error, and knows
-// a command only where the request has one.
+// a command only if the request has one.
 func FuzzPreview(f *testing.F) {
 	frame := func(message []byte) []byte {
 		return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
@@ -368,7 +368,7 @@ func (r *inPieces) Read(dst []byte) (int, error) {
 	return n, nil
 }
 
-// BenchmarkPreview is what a preview costs a small call, whose next handler asks what it is for.
+// BenchmarkPreview is the cost of a preview for a small call, with a question of the next handler for its purpose.
 func BenchmarkPreview(b *testing.B) {
 	site := openSite(b, everyHTTP, func(h *setup) { h.Partner.Agent = busyAgent{} })
 	p := site.previewer(verified)

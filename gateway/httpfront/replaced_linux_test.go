@@ -25,11 +25,11 @@ func replaced(r *http.Request, body string) *http.Request {
 	return r
 }
 
-// TestLoopReplacedBody has a handler put another body in the place of the caller's, which net/http does not read to its
-// end. What is left of it is no request.
+// TestLoopReplacedBody has a handler put another body in the place of the caller's, so net/http does not read the
+// latter to its end. The rest of it is no request.
 func TestLoopReplacedBody(t *testing.T) {
 	hidden := "POST /hidden HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"
-	hidden += strings.Repeat(" ", 300<<10-len(hidden)) // more than net/http reads of a body that a handler has closed
+	hidden += strings.Repeat(" ", 300<<10-len(hidden)) // more than net/http reads of a body closed by a handler
 	for name, field := range map[string]string{
 		"length": fmt.Sprintf("Content-Length: %d\r\n\r\n", len(hidden)),
 		"chunks": fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n", len(hidden)),
@@ -72,8 +72,8 @@ func TestLoopReplacedBody(t *testing.T) {
 	}
 }
 
-// TestReplacedBodyStays has the request of a stream get another body: its connection is not taken over, since nobody
-// has read what the caller sends.
+// TestReplacedBodyStays has the request of a stream get another body: its connection is not taken over, since nothing
+// has read the caller's bytes.
 func TestReplacedBodyStays(t *testing.T) {
 	var takenOver atomic.Int64
 	g := open(t, func(h *setup) {

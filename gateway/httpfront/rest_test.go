@@ -17,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// TestBodiesWithoutEnvelope holds bodies that have no envelope to the same strictness as bodies with one.
+// TestBodiesWithoutEnvelope holds bodies without an envelope to the same strictness as bodies with one.
 func TestBodiesWithoutEnvelope(t *testing.T) {
 	g := open(t, func(h *setup) { h.Callers = []translate.Server{a2a.V1Server(false), a2a.V1RESTServer(false)} })
 	const start = `{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"hello"}]}`
@@ -66,8 +66,8 @@ func TestBodiesWithoutEnvelope(t *testing.T) {
 	})
 }
 
-// TestStoreIsUnavailable holds that a caller is asked to try again later: by a field, and that of plain HTTP by the
-// status, too, while one of JSON-RPC has the reason in the error.
+// TestStoreIsUnavailable: a caller is asked to try again later by a field, and a caller of plain HTTP by the status,
+// too, while one of JSON-RPC has the reason in the error.
 func TestStoreIsUnavailable(t *testing.T) {
 	g := open(t, func(h *setup) {
 		h.Callers = []translate.Server{aip.Server(), a2a.V1Server(false), a2a.V1RESTServer(false)}

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sendSpace returns how much of a socket's buffer is free at least; 0 if that cannot be found out. A socket that can be
-// written to has a third of its buffer free (sk_stream_is_writeable in Linux).
+// sendSpace returns the least free space of a socket's buffer; 0 if it is unknown. A writable socket has a third of its
+// buffer free (sk_stream_is_writeable in Linux).
 func sendSpace(socket syscall.RawConn) (space int) {
 	_ = socket.Control(func(fd uintptr) {
 		poll := [...]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}

@@ -6,5 +6,5 @@ package httpfront
 
 import "syscall"
 
-// sendSpace returns 0: the system does not say how much a socket takes without waiting.
+// sendSpace returns 0: the system does not tell the number of bytes a socket takes without waiting.
 func sendSpace(syscall.RawConn) int { return 0 }

@@ -37,15 +37,15 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
 
-// setup is what a front and its gateway are made of.
+// setup has the parts of a front and its gateway.
 type setup struct {
 	gateway.Config
 	front    Config
 	webhooks notify.Config
-	http1    bool // the version of HTTP that is served; else 2
+	http1    bool // the served version of HTTP; else 2
 }
 
-// takeOver makes streams that rest outlive their requests.
+// takeOver makes resting streams outlive their requests.
 func (s *setup) takeOver(begin func() (end func())) {
 	s.http1 = true
 	s.front.TakeOver = TakeOver{
@@ -53,7 +53,7 @@ func (s *setup) takeOver(begin func() (end func())) {
 	}
 }
 
-// eachWay runs a test for each way in which streams are sent.
+// eachWay runs a test for each way of sending streams.
 func eachWay(t *testing.T, test func(t *testing.T, way func(*setup))) {
 	t.Run("HTTP/2", func(t *testing.T) { test(t, func(*setup) {}) })
 	t.Run("HTTP/1.1", func(t *testing.T) { test(t, func(h *setup) { h.http1 = true }) })
@@ -84,7 +84,7 @@ type site struct {
 	store replay.Store
 }
 
-// openSite composes a gateway over a memory store. By default, callers of AIP are believed to be whom they name.
+// openSite composes a gateway over a memory store. By default, callers of AIP are believed under the names they give.
 func openSite(t testing.TB, change ...func(*setup)) *site {
 	t.Helper()
 	logger := slog.New(slog.DiscardHandler)
@@ -136,21 +136,21 @@ func (s *setup) compose(t testing.TB, tasks *gateway.Tasks) *Front {
 	return New(g, s.front)
 }
 
-// streams returns how many streams are open.
+// streams returns the number of open streams.
 func (s *site) streams() int64 { return s.setup.Process.Streams.Total() }
 
-// memory returns what counts the memory that callers hold.
+// memory returns the budget of the memory held by callers.
 func (s *site) memory() quota.Budget {
 	return quota.Budget{Counter: &s.setup.Process.Memory, Limits: s.setup.Memory}
 }
 
-// gate is a site that is served over TLS, in front of a real agent.
+// gate is a site served over TLS, in front of a real agent.
 type gate struct {
 	*site
 	t        *testing.T
 	server   *httptest.Server
 	serving  atomic.Pointer[Front]
-	requests atomic.Int64 // that reached the agent
+	requests atomic.Int64 // received by the agent
 	drain    context.CancelFunc
 	log      *asynctest.Buffer
 }
@@ -182,7 +182,7 @@ func open(t *testing.T, change ...func(*setup)) *gate {
 	}))
 	g.server.EnableHTTP2 = !g.setup.http1
 	g.server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		// Small, so that a caller that reads nothing is soon felt.
+		// Small, so a caller reading nothing is soon felt.
 		if err := c.(*tls.Conn).NetConn().(*net.TCPConn).SetWriteBuffer(4 << 10); err != nil {
 			t.Error(err)
 		}
@@ -196,10 +196,10 @@ func open(t *testing.T, change ...func(*setup)) *gate {
 	return g
 }
 
-// closeServer closes a server. A connection that rests comes back to it as a new one when its client closes it, as
-// Close has the client do, which then waits for all that it has counted: the server takes none back from before that.
+// closeServer closes a server. A resting connection comes back to it as a new one when its client closes it. Close has
+// the client do so, and then waits for all it has counted: the server takes none back from before.
 func closeServer(s *httptest.Server) {
-	_ = s.Config.Close() // of the listener, which Close closes, too
+	_ = s.Config.Close() // of the listener; Close closes it, too
 	s.Close()
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/sseproxy"
 )
 
-// sinkOf returns the sink of a stream. A connection that has no other stream says whether it can be written to
-// without waiting for the caller.
+// sinkOf returns the sink of a stream. A connection without another stream knows whether it can be written to without
+// waiting for the caller.
 func sinkOf(ctx context.Context, out *sseproxy.Writer, protocol int) gateway.Sink {
 	if c, ok := ctx.Value(connectionKey{}).(*connection); ok && protocol == 1 {
 		return &trySink{Writer: out, socket: c.socket}
@@ -23,18 +23,18 @@ func sinkOf(ctx context.Context, out *sseproxy.Writer, protocol int) gateway.Sin
 type trySink struct {
 	*sseproxy.Writer
 	socket syscall.RawConn
-	space  int // how much of the socket's buffer is free at least, as it was when the socket was asked
+	space  int // the least free space of the socket's buffer, at the last question to the socket
 }
 
-// writeCost is how much of a socket's buffer a write takes beside its bytes, and bufferFactor how much a byte of it
-// takes, with what chunks and TLS add. Both are more than is needed.
+// writeCost is the space of a write in a socket's buffer beside its bytes, and bufferFactor the space of each byte,
+// including the additions of chunks and TLS. Both are more than is needed.
 const (
 	writeCost    = 4 << 10
 	bufferFactor = 2
 )
 
-// TryFlush implements gateway.TrySink. The socket is asked only when what is known to be free is used up, so that most
-// writes cost no system call but their own.
+// TryFlush implements gateway.TrySink. The socket is asked only when the known free space is used up, so most writes
+// cost no system call but their own.
 func (s *trySink) TryFlush() (done bool, err error) {
 	cost := writeCost + bufferFactor*s.Buffered()
 	if s.space < cost {

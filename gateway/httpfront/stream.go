@@ -10,11 +10,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/sseproxy"
 )
 
-// comeBack is how long callers should wait before they come back for the rest of a stream. Streams that are drained end
-// at random times, so that not all come at once.
+// comeBack is the time for callers to wait before they come back for the rest of a stream. Drained streams end at
+// random times, so not all come at once.
 const comeBack = time.Second
 
-// openStream is a stream that is being sent.
+// openStream is a stream under way.
 type openStream struct {
 	front   *Front
 	stream  *gateway.Stream
@@ -67,7 +67,7 @@ func (f *Front) stream(w http.ResponseWriter, r *http.Request, s *gateway.Stream
 	return s.Outcome().Summary
 }
 
-// close gives back what the stream holds.
+// close gives back everything the stream holds.
 func (o *openStream) close() {
 	if o.out != nil {
 		o.out.Close()

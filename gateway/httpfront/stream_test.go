@@ -146,7 +146,7 @@ func streamLimits(t *testing.T, way func(*setup)) {
 	asynctest.Eventually(t, "no stream is open", func() bool { return g.streams() == 0 })
 }
 
-// TestStreamsOfUnverified proves that callers without a certificate have the limit of one Leader together, by whatever
+// TestStreamsOfUnverified proves: callers without a certificate have the limit of one Leader together, by whatever
 // names, and leave half of all streams to the others.
 func TestStreamsOfUnverified(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -226,7 +226,7 @@ func slowReaderIsCutAndDelaysNoOther(t *testing.T, way func(*setup)) {
 		_, got := g.post("/agents/one/rpc", message("rpc", "get", "t1", ""))
 		return strings.Contains(got, `"awaiting-completion"`)
 	})
-	// The rest of its stream has room in a connection, so that on a busy machine its reader is not taken for a slow one.
+	// The rest of its stream has room in a connection, so on a busy machine its reader is not taken for a slow one.
 	again, nextAgain := g.openStream(t.Context(), message("stream", "re-stream", "t1", "",
 		`,"commandParams":{"lastEventSeq":880}`))
 	defer again.Body.Close()

@@ -13,8 +13,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// TestErrorsBeforeStreams: a Leader of AIP 2 that asks for a stream, and accepts one, is told by an event why there is
-// none, whatever the reason: the reference's Leaders read nothing but events. All others get the error as JSON.
+// TestErrorsBeforeStreams: a Leader of AIP 2 asking for a stream, and accepting one, learns the reason for none from an
+// event, whatever the reason: the reference's Leaders read nothing but events. All others get the error as JSON.
 func TestErrorsBeforeStreams(t *testing.T) {
 	both := func(h *setup) { h.Callers = []translate.Server{aip.ServerV2("partner"), aip.Server()} }
 	one := func(h *setup) { h.Callers = []translate.Server{aip.ServerV2("partner")} }

@@ -21,7 +21,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// spoken is an agent that sends a piece of text for each value of a channel, until the task is canceled.
+// spoken is an agent with a piece of text for each value of a channel, until the task is canceled.
 type spoken struct {
 	partner.Agent
 	pieces chan string
@@ -114,8 +114,8 @@ func TestACallerThatNeverReads(t *testing.T) {
 			fmt.Fprintf(stuck, "POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(again), again)
 			asynctest.Eventually(t, "a stream is open", func() bool { return h.streams() == 1 })
 
-			received := make(chan int, c.readers)  // the number of pieces that a reader has
-			sums := make(chan [32]byte, c.readers) // of all that a reader has received
+			received := make(chan int, c.readers)  // the number of a reader's pieces
+			sums := make(chan [32]byte, c.readers) // of everything received by a reader
 			for range c.readers {
 				go func() {
 					sum, seen := sha256.New(), 0

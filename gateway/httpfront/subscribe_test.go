@@ -16,8 +16,8 @@ import (
 )
 
 // TestSubscribe: a notification/start without content starts nothing. It narrows a webhook of the task to some states,
-// and is answered with the task, or true where there is none yet. Each state is notified once, in the version of the
-// subscription, whether that comes before the task is started, while it goes on, or when it has ended.
+// and is answered with the task, or true if there is none yet. Each state is notified once, in the version of the
+// subscription, whether the latter comes before the task is started, while it goes on, or when it has ended.
 func TestSubscribe(t *testing.T) {
 	for version, kind := range map[string]string{"aip": "message", "aip/2": "task-command"} {
 		t.Run(version, func(t *testing.T) {

@@ -12,19 +12,19 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway/httpfront/takeover"
 )
 
-// TakeOver is how streams over HTTP/1.1 outlive their requests: a stream that rests takes the connection over, and what
-// the server and the host keep of the request is freed.
+// TakeOver lets streams over HTTP/1.1 outlive their requests: a resting stream takes the connection over, and
+// everything the server and the host keep of the request is freed.
 type TakeOver struct {
-	// After is the age of a stream from which on it outlives its request when it rests. A stream that ends sooner would
-	// only waste the time.
+	// After is the least age of a stream outliving its request when it rests. A stream ending sooner would only waste the
+	// time.
 	After time.Duration
-	// Passes reports whether a ResponseWriter of the host passes on unchanged what it is given. A stream with another
-	// one does not outlive its request. nil: none does.
+	// Passes reports whether a ResponseWriter of the host passes its input on unchanged. A stream with another one does
+	// not outlive its request. nil: none does.
 	Passes func(http.ResponseWriter) bool
 	// Begin is called when a stream outlives its request, and end when the stream has ended. It must be set with Passes.
 	Begin func() (end func())
-	// Log returns the log for the line at the end of such a stream, which the host's log of requests lacks. nil: the
-	// line is logged at debug level.
+	// Log returns the log for the line at the end of such a stream, missing from the host's log of requests. nil: the line
+	// is logged at debug level.
 	Log func(*http.Request) *slog.Logger
 }
 
@@ -33,7 +33,7 @@ func (f *Front) mayTakeOver(r *http.Request) bool {
 	return f.config.TakeOver.Passes != nil && r.ProtoMajor == 1 && hasOwnBody(r) && !f.gateway.Draining()
 }
 
-// takenOverStream is a stream that has outlived its request.
+// takenOverStream is a stream after the end of its request.
 type takenOverStream struct {
 	openStream
 	conn    *takeover.Conn
@@ -43,7 +43,7 @@ type takenOverStream struct {
 	address string
 }
 
-// errLeft says that the caller has closed the connection, or has sent more bytes than a caller may during a response.
+// errLeft means the caller has closed the connection, or has sent more bytes than a caller may during a response.
 var errLeft = errors.New("httpfront: the caller has left")
 
 // takeOver has the stream outlive its request. It reports whether it does: if not, it is continued as it is.
@@ -78,7 +78,7 @@ func (o *openStream) takeOver(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// over ends the response, and logs how its stream has ended.
+// over ends the response, and logs the end of its stream.
 func (l *takenOverStream) over() {
 	front, outcome := l.front, l.stream.Outcome()
 	l.close()

@@ -12,8 +12,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 )
 
-// TestBothWaysSendTheSame follows one task by a stream that outlives its request, by one that does not, and by one that
-// is opened at the end. Their callers read the same bytes.
+// TestBothWaysSendTheSame follows one task by a stream outliving its request, by one ending with its request, and by
+// one opened at the end. Their callers read the same bytes.
 func TestBothWaysSendTheSame(t *testing.T) {
 	var takenOver atomic.Int64
 	g := open(t, func(h *setup) {
@@ -62,7 +62,7 @@ func TestBothWaysSendTheSame(t *testing.T) {
 	}
 }
 
-// TestHowStreamsEnd ends streams that have outlived their requests, and reads the log.
+// TestHowStreamsEnd ends streams after the end of their requests, and reads the log.
 func TestHowStreamsEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		end    func(g *gate, res *http.Response)

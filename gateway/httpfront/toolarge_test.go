@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestTooLargeForA2A: callers of A2A are told by the status that a body is too large, since some SDKs show nothing of
-// an error without an id under 200. It is so whether the gateway or a handler before it ends the body, and whether its
-// length is known. AIP has its errors under 200.
+// TestTooLargeForA2A: callers of A2A learn by the status of a body too large, since some SDKs show nothing of an error
+// without an id under 200. It is so whether the gateway or a handler before it ends the body, and whether its length is
+// known. AIP has its errors under 200.
 func TestTooLargeForA2A(t *testing.T) {
 	const limit = 16 << 10
 	text := strings.Repeat("x", limit)
@@ -50,7 +50,7 @@ func TestTooLargeForA2A(t *testing.T) {
 			for _, chunked := range []bool{false, true} {
 				body := io.Reader(strings.NewReader(c.body))
 				if chunked {
-					body = io.MultiReader(body) // whose length is not known
+					body = io.MultiReader(body) // its length is not known
 				}
 				req, err := http.NewRequestWithContext(t.Context(), "POST", g.server.URL+"/agents/one"+c.path, body)
 				if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// prompt is a Transport to an agent that answers every message at once.
+// prompt is a Transport to an agent answering every message at once.
 type prompt struct{ answer []byte }
 
 func (p *prompt) Routes(translate.Operation) []upstream.Route { return []upstream.Route{p} }
@@ -50,7 +50,7 @@ func (x promptExchange) SetIdleTimeout(time.Duration) {}
 func (x promptExchange) Explain(err error) error      { return err }
 func (x promptExchange) Close(error)                  {}
 
-// void is a store that keeps nothing.
+// void is a store keeping nothing.
 type void struct{ replay.Store }
 
 func (void) Append(context.Context, replay.Append) error { return nil }
@@ -62,7 +62,7 @@ func (void) Load(context.Context, string) (replay.Head, []byte, []replay.Record,
 	return replay.Head{}, nil, nil, replay.ErrNotFound
 }
 
-// unary returns a function that makes one call: a start that its agent answers at once, from the request to the answer,
+// unary returns a function for one call: a start with an immediate answer of its agent, from the request to the answer,
 // without the server, the connection to the agent, and the store.
 func unary(t testing.TB, change ...func(*setup)) (call func()) {
 	agent := upstream.New(upstream.Config{Resolver: upstream.NewEndpoint(a2a.Legacy(), new(prompt))})
@@ -99,8 +99,8 @@ func unary(t testing.TB, change ...func(*setup)) (call func()) {
 	}
 }
 
-// BenchmarkUnary measures the gateway's own part of a unary call. Its budget is that of TestUnaryBudget; where nothing
-// else runs, it takes less than 20 µs.
+// BenchmarkUnary measures the gateway's own part of a unary call. Its budget is TestUnaryBudget's; if nothing else
+// runs, it takes less than 20 µs.
 func BenchmarkUnary(b *testing.B) {
 	call := unary(b)
 	b.ReportAllocs()
@@ -123,8 +123,8 @@ func tenRules(t testing.TB) func(*setup) {
 	return under(t, c)
 }
 
-// BenchmarkUnaryUnderPolicy is BenchmarkUnary with and without a policy, one call of each after the other, so that what
-// else happens on the machine happens to both. It reports by how many percent the median of those with it is longer.
+// BenchmarkUnaryUnderPolicy is BenchmarkUnary with and without a policy, one call of each after the other, so other
+// events on the machine happen to both. It reports the difference of the medians, in percent.
 func BenchmarkUnaryUnderPolicy(b *testing.B) {
 	calls := []func(){unary(b), unary(b, tenRules(b))}
 	var took [2][]time.Duration
@@ -147,7 +147,7 @@ func BenchmarkUnaryUnderPolicy(b *testing.B) {
 }
 
 // TestPolicyAllocatesNothing: a call makes about as many allocations with a policy as without. The race detector drops
-// some of what is pooled; that a policy allocates nothing at all is tested where it is.
+// some of the pooled objects; the tests of package policy prove its allocating nothing at all.
 func TestPolicyAllocatesNothing(t *testing.T) {
 	without, with := testing.AllocsPerRun(500, unary(t)), testing.AllocsPerRun(500, unary(t, tenRules(t)))
 	if with > without+5 {
@@ -156,8 +156,8 @@ func TestPolicyAllocatesNothing(t *testing.T) {
 }
 
 // TestUnaryBudget: a unary call makes no more than a given number of allocations between the server, the connection to
-// the agent, and the store: about 56, six of them for the lists that the task is in, and some more under the race
-// detector, which drops what is pooled.
+// the agent, and the store: about 56, six of them for the task's lists, and some more under the race detector, since it
+// drops pooled objects.
 func TestUnaryBudget(t *testing.T) {
 	const budget = 70
 	if n := testing.AllocsPerRun(500, unary(t)); n > budget {

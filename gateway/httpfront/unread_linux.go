@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxUnsent is how many bytes the system buffers beyond the bytes that it may send now. It is small, so that writes
-// soon block for a slow caller, and slow callers take little memory of the system.
+// maxUnsent is the number of bytes buffered by the system beyond those it may send now. It is small: writes soon block
+// for a slow caller, and slow callers take little memory of the system.
 const maxUnsent = 128 << 10
 
 // limitUnread makes the system close a connection if the other end acknowledges nothing for a time: it is gone, or its
-// window is closed. Zero takes that back. Errors are ignored: a socket that is not TCP lacks the option, and has only
-// the deadlines of its writes.
+// window is closed. Zero takes it back. Errors are ignored: a socket other than TCP lacks the option, and has only the
+// deadlines of its writes.
 func limitUnread(socket syscall.RawConn, timeout time.Duration) {
 	unsent := maxUnsent
 	if timeout == 0 {

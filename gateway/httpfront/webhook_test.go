@@ -27,7 +27,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// sending is how a dialect sends a message along with a webhook.
+// sending is a dialect's way of sending a message along with a webhook.
 type sending struct {
 	send, stream, list string
 	version            []string
@@ -72,7 +72,7 @@ func ofTask(id string) string {
 	return fmt.Sprintf(`,"taskId":%q`, id)
 }
 
-// hooked is everyone, with webhooks that may reach the loopback interface.
+// hooked is everyone, with webhooks on the loopback interface, too.
 func hooked(h *setup) {
 	everyone(h)
 	h.webhooks = notify.Config{Egress: &egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
@@ -86,7 +86,8 @@ func hooked(h *setup) {
 		}}
 }
 
-// A webhook remembers whether its Partner's tasks wait to be confirmed, so that its notifications show them so.
+// TestWebhookConfirm: a webhook remembers whether its Partner's tasks wait to be confirmed, for its notifications to
+// show them so.
 func TestWebhookConfirm(t *testing.T) {
 	for name, d := range sendings {
 		for _, confirm := range []bool{false, true} {
@@ -108,14 +109,14 @@ func TestWebhookConfirm(t *testing.T) {
 	}
 }
 
-// TestWebhookOfASend: a message may carry a webhook of the caller's own id, which it creates or replaces. A message
-// that is refused leaves none behind and changes none.
+// TestWebhookOfASend: a message may carry a webhook of the caller's own id, for creating or replacing it. A refused
+// message leaves none behind and changes none.
 func TestWebhookOfASend(t *testing.T) {
 	for name, d := range sendings {
 		for _, streams := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s stream=%t", name, streams), func(t *testing.T) {
 				notified := make(chan string, 16)
-				var seen sync.Map // what is being delivered while its webhook is replaced comes again, under the same id
+				var seen sync.Map // deliveries under way while their webhook is replaced come again, under the same id
 				sink := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 					if _, again := seen.LoadOrStore(r.Header.Get("webhook-id"), true); again {
 						return
@@ -185,7 +186,7 @@ func TestWebhookOfASend(t *testing.T) {
 				check("after one was refused")
 				goOn(d.config("mine", sink.URL+"/one"))
 				check("after one was created", "mine /one")
-				hears("/one working", "/one completed") // from the first event on that the message causes
+				hears("/one working", "/one completed") // from the first event of the message on
 
 				start(d.config("mine", sink.URL+"/two"))
 				hears("/two submitted", "/two working", "/two input-required")
@@ -204,8 +205,8 @@ func TestWebhookOfASend(t *testing.T) {
 	}
 }
 
-// TestWebhooksOfUnidentified: with identity off, a request about webhooks that names no sender is not about the task of
-// a caller that has logged in, be it there or to come.
+// TestWebhooksOfUnidentified: with identity off, a request about webhooks without a sender is not about the task of a
+// logged-in caller, be it there or to come.
 func TestWebhooksOfUnidentified(t *testing.T) {
 	g := open(t, hooked)
 	alice := identity.Peer{Proof: identity.ByToken, Kind: identity.AIDKind, ID: "alice.aid.test", Login: true}

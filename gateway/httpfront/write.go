@@ -11,7 +11,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway"
 )
 
-// pieceSize is how much of an answer is written at a time, in bytes.
+// pieceSize is the size of a piece of an answer, in bytes.
 const pieceSize = 64 << 10
 
 // write writes an answer. From HTTP/2 on, a caller may block even a small one by flow control. There a deadline belongs
@@ -31,8 +31,8 @@ func (f *Front) write(w http.ResponseWriter, r *http.Request, body []byte, q *ga
 	return err
 }
 
-// writePieces writes an answer. A large one is written in pieces. The caller must read each piece in time, so that a
-// caller that reads nothing does not hold memory for ever; and meanwhile that is lent to others.
+// writePieces writes an answer. A large one is written in pieces. The caller must read each piece in time, so a caller
+// reading nothing does not hold memory for ever; and meanwhile the memory is lent to others.
 func writePieces(
 	ctx context.Context, w http.ResponseWriter, body []byte, timeout time.Duration, q *gateway.Request,
 ) error {

@@ -12,21 +12,21 @@ import (
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
-// Whatever names a task is decided about by the gateway of an agent, also where the front answers it itself: for who
-// calls, under the method that the client has called, and counted in its quotas.
+// The gateway of an agent decides about every call naming a task, also if the front answers the call itself: for the
+// actual caller, under its own method, and counted in its quotas.
 
-// lookUps are the methods that name a task, with what they are to a policy. Those of an assignee only look the task up
-// for a client that does not work on it.
+// lookUps are the methods naming a task, with their commands for a policy. Those of an assignee only look the task up
+// for a client not working on it.
 var lookUps = map[string]task.Command{
 	codec.Get: task.Get, codec.SendInput: task.Continue, codec.Cancel: task.Cancel, codec.Subscribe: task.ReStream,
 	codec.Children: task.Get, codec.Delegate: task.Start,
 	codec.Accept: task.Get, codec.Reject: task.Get, codec.Complete: task.Get, codec.Fail: task.Get,
 }
 
-// decider returns the agent whose gateway decides about a call that names a task which no agent is known to have, and
-// counts it: the first one that admits the client, and whose rules allow the call. It is nil for other methods, and for
-// an assignee, which is told of its own tasks. denied says that no agent allows the call. Then the task need not be
-// looked up, so that the caller is not told which tasks there are: the gateway of the first agent refuses the call.
+// decider returns the agent whose gateway decides about a call naming a task of no known agent, and counts it: the
+// first one that admits the client, with rules allowing the call. It is nil for other methods, and for an assignee's
+// own tasks. denied is true if no agent allows the call. Then the task need not be looked up, and the caller does not
+// learn of existing tasks: the gateway of the first agent refuses the call.
 func (s *Session) decider(method, id string) (a *Agent, denied bool) {
 	f, command := s.serving(), lookUps[method]
 	if command == "" || len(f.aids) == 0 || s.worksOn(id) {
@@ -39,7 +39,7 @@ func (s *Session) decider(method, id string) (a *Agent, denied bool) {
 	return f.agents[f.aids[max(i, 0)]], i < 0
 }
 
-// unknown returns a task which no agent is known to have as one of an agent, whose gateway does not find it.
+// unknown returns a task of no known agent as one of an agent whose gateway does not find it.
 func (s *Session) unknown(id string, a *Agent) call {
 	e := &entry{Log: a.Gateway.LogOf(s.Peer.Leader(), id)}
 	return call{id: id, entry: e, agent: a, role: owner, peer: s.Peer, unknown: true}
@@ -51,7 +51,7 @@ func (s *Session) isDenied(a *Agent, method string, command task.Command) bool {
 		Command: string(command), Method: method, Stream: command == task.ReStream}) != nil
 }
 
-// describe says in a request who calls. Of all but the owner's, the agent's gateway is called as the owner.
+// describe adds the caller to a request. Of all but the owner's, the agent's gateway is called as the owner.
 func (s *Session) describe(q *gateway.Request, c *call) {
 	q.Host, q.TLS, q.Address, q.Transport = s.host, s.tls, s.address, "AUN"
 	q.Reader = s.Peer.Leader()
@@ -60,8 +60,8 @@ func (s *Session) describe(q *gateway.Request, c *call) {
 	}
 }
 
-// admit has the gateway of a task's agent decide about a call that is answered here, and count it. A task that no agent
-// is known to have is gone after that, and not before: the answer is the same for a client that may not call.
+// admit has the gateway of a task's agent decide about a call answered here, and count it. A task of no known agent is
+// gone after the decision, and not before: the answer is the same for a client without the right to call.
 func (s *Session) admit(ctx context.Context, r *request, c *call) error {
 	if c.agent == nil { // the client works on the task
 		return nil

@@ -11,10 +11,10 @@ import (
 )
 
 // A client acknowledges events without knowing: it answers a ping of WebSocket after it has read all frames before the
-// ping. So what was sent before a ping that was answered is received, and is where the device continues after a cut.
-// What was sent after it may be sent again, with the same number.
+// ping. So everything sent before an answered ping is received, and the device continues there after a cut. Later
+// events may be sent again, with the same number.
 
-// acks is what a session knows of the events that its client has read.
+// acks is a session's knowledge of the events read by its client.
 type acks struct {
 	pinging bool
 	due     *time.Timer // stores the positions; nil while none is due
@@ -26,11 +26,11 @@ type acks struct {
 const (
 	// storeEvery is the shortest time between two writes of the positions of a connection.
 	storeEvery = 50 * time.Millisecond
-	// awaitAcksTimeout is how long a connection that is to be closed waits for its client to read.
+	// awaitAcksTimeout is the time for which a closing connection waits for its client to read.
 	awaitAcksTimeout = 2 * time.Second
 )
 
-// acknowledge has the client pinged, if it was sent events that it has not acknowledged.
+// acknowledge has the client pinged, if it was sent unacknowledged events.
 func (s *Session) acknowledge() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,7 +40,7 @@ func (s *Session) acknowledge() {
 	}
 }
 
-// pingUntilRead pings the client until it has read all that was sent.
+// pingUntilRead pings the client until it has read all sent events.
 func (s *Session) pingUntilRead() {
 	for {
 		sent := s.sent()
@@ -57,7 +57,7 @@ func (s *Session) pingUntilRead() {
 	}
 }
 
-// sent returns the subscriptions with events that the client has not acknowledged, and the numbers of the last of them.
+// sent returns the subscriptions with events not acknowledged by the client, and the numbers of the last of them.
 func (s *Session) sent() map[*subscription]uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +84,7 @@ func (s *Session) unread() bool {
 	return false
 }
 
-// pingFor pings the client, and records what it has read.
+// pingFor pings the client, and records the events it has read.
 func (s *Session) pingFor(sent map[*subscription]uint64, timeout time.Duration) bool {
 	ctx, done := context.WithTimeout(s.ctx, timeout)
 	defer done()
@@ -102,7 +102,7 @@ func (s *Session) pingFor(sent map[*subscription]uint64, timeout time.Duration) 
 	return true
 }
 
-// storePositions stores how far the client has read.
+// storePositions stores the client's positions.
 func (s *Session) storePositions() {
 	s.acks.storing.Lock()
 	defer s.acks.storing.Unlock()
@@ -153,13 +153,14 @@ func (s *Session) store() {
 	}
 }
 
-// awaitAcks waits until the client has read what it was sent, but not for long, and stores that. No more is sent.
+// awaitAcks waits until the client has read the events sent to it, but not for long, and stores its positions. No more
+// is sent.
 func (s *Session) awaitAcks() {
 	s.pingFor(s.sent(), awaitAcksTimeout)
 	s.stopAcks()
 }
 
-// stopAcks stores how far the client has read, for the last time.
+// stopAcks stores the client's positions, for the last time.
 func (s *Session) stopAcks() {
 	s.acks.storing.Lock()
 	defer s.acks.storing.Unlock()

@@ -12,24 +12,23 @@ import (
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
-// Assignees are the agents that connect to the gateway themselves, and the tasks that they work on. A task has one id
-// for its owner and its assignee. One whose owner speaks another dialect has an id that only the assignee knows.
+// Assignees are the agents connecting to the gateway themselves, and their tasks. A task has one id for its owner and
+// its assignee. If its owner speaks another dialect, it has an id known only to the assignee.
 type Assignees interface {
 	// Has reports whether an agent has, or had not long ago, a task with an id.
 	Has(agent, id string) bool
-	// Say hands the turn of a task what the agent calls, waits until it is stored, and returns the status that the task
-	// has then.
+	// Say hands the agent's call to the turn of a task, waits until it is stored, and returns the task's status then.
 	Say(ctx context.Context, agent, id, method string, params gjson.Result) (status string, err error)
-	// Report hands it what the agent reports by a notification. It does not wait.
+	// Report hands it the agent's report from a notification. It does not wait.
 	Report(agent, id, method string, params gjson.Result) error
 	// Task returns an open task of an agent, and Tasks all of them, whole.
 	Task(agent, id string) ([]byte, error)
 	Tasks(agent string) [][]byte
-	// Connected sends an agent that has connected the events of all its open tasks. send sends one, and may wait.
+	// Connected sends the events of all its open tasks to a newly connected agent. send sends one, and may wait.
 	Connected(agent string, send func(event []byte))
 }
 
-// assigned returns the id of a task that the client works on as an agent, if the params of a request name one.
+// assigned returns the id of a task with the client as its agent, if the params of a request name one.
 func (s *Session) assigned(params gjson.Result) (id string, ok bool) {
 	v := params.Get("task_id")
 	if v.Type != gjson.String || !s.worksOn(v.Str) {
@@ -44,7 +43,7 @@ func (s *Session) worksOn(id string) bool {
 	return assignees != nil && assignees.Has(s.AID, id)
 }
 
-// roleIn returns the role of the client in a task. An agent that connects has that of each AID under which it is
+// roleIn returns the role of the client in a task. A connecting agent has the role of each AID under which it is
 // fronted.
 func (s *Session) roleIn(e *entry) role {
 	r := e.role(s.AID)
@@ -54,7 +53,7 @@ func (s *Session) roleIn(e *entry) role {
 	return r
 }
 
-// work executes a method by which an assignee says how a task stands.
+// work executes a method of an assignee about the state of a task.
 func (s *Session) work(ctx context.Context, r *request) error {
 	id, ok := s.assigned(r.Params)
 	if !ok {
@@ -79,7 +78,7 @@ func (s *Session) work(ctx context.Context, r *request) error {
 	return r.Reply(mustJSON(map[string]string{"task_id": id, "status": status}))
 }
 
-// refuseWork returns the error of a method of assignees for a task that the client does not work on now.
+// refuseWork returns the error of a method of assignees for a task without the client at work on it now.
 func (s *Session) refuseWork(ctx context.Context, method string, c *call) error {
 	if c.entry.Assignee != s.AID && c.agent.Worker != s.AID {
 		return codec.AccessDenied("only the assignee of the task may call %s", method)
@@ -90,7 +89,7 @@ func (s *Session) refuseWork(ctx context.Context, method string, c *call) error 
 	return task.Errorf(task.AgentUnavailable, "the agent does not work on this task now")
 }
 
-// checkChildren returns an error if a task has children that have not ended.
+// checkChildren returns an error if a task has open children.
 func (s *Session) checkChildren(ctx context.Context, id string) error {
 	c, err := s.findID(ctx, id)
 	if err != nil || c.entry == nil {
@@ -103,8 +102,8 @@ func (s *Session) checkChildren(ctx context.Context, id string) error {
 	return err
 }
 
-// reported hands on what an agent reports about a task by a notification. What is not valid is dropped, since a
-// notification has no answer.
+// reported hands on an agent's report about a task from a notification. An invalid one is dropped, since a notification
+// has no answer.
 func (s *Session) reported(method string, params gjson.Result) {
 	if id, ok := s.assigned(params); ok {
 		if err := s.front.config.Assignees.Report(s.AID, id, method, params); err != nil {

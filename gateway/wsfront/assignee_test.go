@@ -18,7 +18,7 @@ import (
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
-// worker is an agent that connects. It has some tasks, and keeps what it has said.
+// worker is a connecting agent. It has some tasks, and keeps its calls and reports.
 type worker struct {
 	has  []string // their ids
 	said []string
@@ -50,7 +50,8 @@ func (w *worker) Connected(_ string, send func([]byte)) {
 	}
 }
 
-// An agent that was away for long gets all its open tasks when it connects, however many and large they are.
+// TestManyOpenTasks: after a long absence, an agent gets all its open tasks when it connects, however many and large
+// they are.
 func TestManyOpenTasks(t *testing.T) {
 	for name, open := range map[string][]string{
 		"many":  make([]string, 3*maxPending),
@@ -74,8 +75,8 @@ func TestManyOpenTasks(t *testing.T) {
 	}
 }
 
-// TestAssignee: an agent that connects gets its open tasks, and its calls and events reach them, by the id that the
-// owner has for them. It may delegate, and cannot complete a task whose parts have not ended.
+// TestAssignee: a connecting agent gets its open tasks, and its calls and events reach them, by the owner's ids for
+// them. It may delegate, and cannot complete a task with open parts.
 func TestAssignee(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -138,7 +139,7 @@ func TestAssignee(t *testing.T) {
 	})
 }
 
-// TestAssigneeWithoutTheTask: what an assignee calls of a task that it does not work on, be it waiting, or over and
+// TestAssigneeWithoutTheTask: an assignee's calls about a task it does not work on, be it waiting, or over and
 // forgotten.
 func TestAssigneeWithoutTheTask(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
@@ -164,7 +165,7 @@ func TestAssigneeWithoutTheTask(t *testing.T) {
 	})
 }
 
-// TestAssigneeOfAnotherDialect: a task whose owner does not speak AUN is known to its assignee only.
+// TestAssigneeOfAnotherDialect: a task with an owner not speaking AUN is known to its assignee only.
 func TestAssigneeOfAnotherDialect(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)

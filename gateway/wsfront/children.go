@@ -36,7 +36,7 @@ func (x *Index) addChild(ctx context.Context, parent, child string) (depth int, 
 	return depth, err
 }
 
-// removeChild removes a child that was not started.
+// removeChild removes a child not started after all.
 func (x *Index) removeChild(ctx context.Context, parent, child string) error {
 	return x.change(ctx, parent, true, func(e *entry) (bool, error) {
 		if e == nil {
@@ -47,7 +47,7 @@ func (x *Index) removeChild(ctx context.Context, parent, child string) error {
 	})
 }
 
-// openChildren returns the children of a task that have not ended: its assignee cannot complete it before.
+// openChildren returns the open children of a task: its assignee cannot complete it before their end.
 func (x *Index) openChildren(ctx context.Context, taskID string) (open []string, err error) {
 	e, err := x.get(ctx, taskID)
 	if err != nil || e == nil {

@@ -18,12 +18,12 @@ type Connections struct {
 	Frames aun.Frames // of all connections
 
 	authority atomic.Pointer[aun.Authority] // of the newest configuration
-	inForce   atomic.Pointer[Front]         // that of the configuration in force; nil for none
+	inForce   atomic.Pointer[Front]         // the front of the configuration in force; nil for none
 	nodes     atomic.Pointer[nodes]         // other processes; nil for none
 
 	mu    sync.Mutex
 	open  int // connections, logged in or not
-	in    int // those that are logged in
+	in    int // number of those logged in
 	byAID map[string][]*Session
 	strangers
 }
@@ -32,14 +32,14 @@ type Connections struct {
 // nil for one without AUN.
 func (c *Connections) Serve(f *Front) { c.inForce.Store(f) }
 
-// Open returns how many connections there are, logged in or not.
+// Open returns the number of connections, logged in or not.
 func (c *Connections) Open() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.open
 }
 
-// left takes a connection away that has ended.
+// left takes an ended connection away.
 func (c *Connections) left(s *Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,11 +48,11 @@ func (c *Connections) left(s *Session) {
 	c.open--
 }
 
-// maxShort is how many short connections one slot may have beside its long one.
+// maxShort is the number of short connections of one slot beside its long one, at most.
 const maxShort = 10
 
-// add adds a session that has logged in. It returns the older session of the same AID, device and slot, which it has
-// taken away, or the status with which the new one must be closed.
+// add adds a session after its login. It returns the older session of the same AID, device and slot, already taken
+// away, or the status for closing the new one.
 func (c *Connections) add(s *Session, l Limits) (replaced *Session, refused aun.CloseCode) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,7 +120,7 @@ func (c *Connections) Of(aid string) []*Session {
 	return c.byAID[aid] // never changed in place
 }
 
-// online returns the sessions of an AID that messages and work are sent to: the long ones.
+// online returns the sessions of an AID for messages and work: the long ones.
 func (c *Connections) online(aid string) []*Session {
 	list := c.Of(aid)
 	if slices.ContainsFunc(list, (*Session).isShort) {
@@ -138,7 +138,7 @@ func (c *Connections) Online(aid string) bool {
 	return n != nil && n.find(context.Background(), aid) != ""
 }
 
-// slotPrefix returns the part of a slot by which connections exclude each other.
+// slotPrefix returns the part of a slot for the mutual exclusion of connections.
 func slotPrefix(slot string) string {
 	if i := strings.IndexAny(slot, "/: "); i >= 0 {
 		return slot[:i]

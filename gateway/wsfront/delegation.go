@@ -12,7 +12,7 @@ import (
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
-// delegate is task.delegate: it starts a task that is a part of another one.
+// delegate is task.delegate: it starts a task as a part of another one.
 func (s *Session) delegate(ctx context.Context, r *request) error {
 	c, err := s.find(ctx, r)
 	// The gateway of the same agent decides when the new task is started.
@@ -43,7 +43,7 @@ func (s *Session) delegate(ctx context.Context, r *request) error {
 	return s.start(ctx, r, e)
 }
 
-// delegated notifies the followers of a task that it has a child.
+// delegated notifies the followers of a task of a child.
 func (s *Session) delegated(e *entry, child string) {
 	params := mustJSON(map[string]any{"task_id": e.Parent, "child_task_id": child, "assignee": e.Assignee,
 		"owner": e.Owner})
@@ -60,7 +60,7 @@ func (s *Session) delegated(e *entry, child string) {
 	}
 }
 
-// children is task.children: a page of the tasks that were made of parts of a task. Without a limit, a page has all.
+// children is task.children: a page of the tasks made of parts of a task. Without a limit, a page has all.
 func (s *Session) children(ctx context.Context, r *request) error {
 	c, err := s.find(ctx, r)
 	if err == nil {

@@ -8,7 +8,7 @@ import (
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
-// entry is what is kept of a task. The names of the members are stored.
+// entry is the record of a task. The names of the members are stored.
 type entry struct {
 	Log          string   `json:"log"`                // of the task
 	Assignee     string   `json:"assignee,omitempty"` // AID
@@ -16,15 +16,15 @@ type entry struct {
 	Participants []string `json:"participants,omitempty"`
 	Visibility   string   `json:"visibility,omitempty"`
 	Parent       string   `json:"parent,omitempty"`
-	Depth        int      `json:"depth,omitempty"` // how many tasks there are above
+	Depth        int      `json:"depth,omitempty"` // number of tasks above
 	Children     []string `json:"children,omitempty"`
-	// Creator is the device that has created it, which gets its events from the first one on.
+	// Creator is the creating device, which gets the task's events from the first one on.
 	Creator string `json:"creator,omitempty"`
 
 	revision uint64 // of its log; 0 while there is none
 }
 
-// role is what a client may do with a task.
+// role is a client's relation to a task, with its rights.
 type role uint8
 
 // The roles.
@@ -51,7 +51,7 @@ func (e *entry) role(aid string) role {
 	return stranger
 }
 
-// relation returns what the codec shows of an entry.
+// relation returns the codec's view of an entry.
 func (e *entry) relation() codec.Relation {
 	return codec.Relation{Owner: e.Owner, Assignee: e.Assignee, Participants: e.Participants, Visibility: e.Visibility,
 		Parent: e.Parent, Children: e.Children}

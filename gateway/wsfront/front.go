@@ -22,32 +22,32 @@ import (
 	"github.com/aip-gateway/aip-gateway/quota"
 )
 
-// Agent is an agent that AUN clients reach by its AID.
+// Agent is an agent reached by AUN clients by its AID.
 type Agent struct {
 	AID     string
 	Gateway *gateway.Gateway
-	Confirm bool // a task that the agent has finished asks for input
-	// Worker is the AID under which the agent connects to the gateway itself, as one of Assignees; empty if it does not.
+	Confirm bool // a finished task asks for input
+	// Worker is the AID of the agent's own connection to the gateway, as one of Assignees; empty without one.
 	Worker string
 }
 
-// A Service has the methods of a namespace, such as search or message, for clients that are logged in.
+// A Service has the methods of a namespace, such as search or message, for logged-in clients.
 type Service interface {
 	// Call returns the result of a method, as JSON. Errors are *aun.Error or *task.Error. Calls of one connection may
 	// run at once.
 	Call(ctx context.Context, s *Session, method string, params gjson.Result) (result []byte, err error)
 }
 
-// An EventService is a Service that receives notifications of clients, such as event/task.updated of an assignee.
+// An EventService is a Service for notifications of clients, such as event/task.updated of an assignee.
 type EventService interface {
-	// Event receives a notification. It is called by the goroutine that reads the connection, so it must not wait.
+	// Event receives a notification. It is called by the reading goroutine of the connection, so it must not wait.
 	Event(s *Session, method string, params gjson.Result)
 }
 
-// A ThreadService is a Service that knows the tasks of threads of messages.
+// A ThreadService is a Service with the tasks of threads of messages.
 type ThreadService interface {
-	// TaskOf returns the last task of a client's thread with an agent, or, where agent is empty, with the only one that
-	// has such a thread. It is empty where there is none.
+	// TaskOf returns the last task of a client's thread with an agent, or, if agent is empty, with the only one having
+	// such a thread. It is empty if there is none.
 	TaskOf(ctx context.Context, s *Session, agent, thread string) (id string, err error)
 }
 
@@ -55,7 +55,7 @@ type ThreadService interface {
 type Config struct {
 	Authority *aun.Authority
 	Identity  *aun.Identity // of the gateway, in peer mode
-	Roots     *aun.Roots    // of the AIDs that may connect in peer mode
+	Roots     *aun.Roots    // of the AIDs allowed in peer mode
 
 	Agents      []Agent
 	Services    map[string]Service // by namespace
@@ -65,29 +65,29 @@ type Config struct {
 	Connections *Connections // of the process
 
 	Limits  Limits
-	Memory  quota.Budget // of connections until they log in, and of what is sent to clients
-	Origins []string     // the hosts of pages whose scripts may connect, beside that of the request
-	// Drain is done when another configuration has replaced this one, or the process is about to end. Then each
-	// connection is closed at a random time within DrainFor, so that clients do not reconnect all at once.
+	Memory  quota.Budget // of connections until they log in, and of the bytes sent to clients
+	Origins []string     // the hosts of pages with scripts allowed to connect, beside the host of the request
+	// Drain is done when another configuration has replaced this one, or the process is about to end. Then each connection
+	// is closed at a random time within DrainFor, so clients do not reconnect all at once.
 	Drain    context.Context
 	DrainFor time.Duration
 	Exiting  func() bool // whether the process is about to end
 	// Begin is called when a connection begins, and end when it has ended: it outlives its request.
 	Begin func() (end func())
-	// Address returns the address of a client, with or without a port. nil: that of the connection.
+	// Address returns the address of a client, with or without a port. nil: the connection's.
 	Address func(*http.Request) string
 	// AccessLog returns the log for the calls of a connection. nil, or a nil log: they are logged at debug level.
 	AccessLog func(*http.Request) *slog.Logger
 	Log       *slog.Logger
 }
 
-// Limits bound what clients may hold. A zero stands for the default.
+// Limits bound everything clients hold. A zero stands for the default.
 type Limits struct {
-	Connections       int // of all clients that have logged in. Default: 20,000
+	Connections       int // of all logged-in clients. Default: 20,000
 	ConnectionsPerAID int // default: 64
 	Subscriptions     int // of one connection. Default: 256
 	Calls             int // of one connection at once. Default: 64
-	Logins            int // connections that have not logged in. Default: 500
+	Logins            int // connections before their login. Default: 500
 	LoginsPerAddress  int // of one address. Default: 100
 }
 
@@ -106,8 +106,8 @@ func (l Limits) or() Limits {
 // Times of a connection.
 const (
 	loginTimeout = 30 * time.Second // until a client must be logged in
-	heartbeat    = 30 * time.Second // between the pings that a client is asked for
-	silence      = 3 * heartbeat    // after which a client is pinged
+	heartbeat    = 30 * time.Second // between the pings a client is asked for
+	silence      = 3 * heartbeat    // before a client is pinged
 	pingTimeout  = 10 * time.Second // for the answer
 )
 
@@ -116,7 +116,7 @@ type Front struct {
 	config Config
 	agents map[string]*Agent
 	aids   []string            // of the agents, in order
-	fronts map[string][]string // the AIDs of agents that connect, by those under which they do
+	fronts map[string][]string // the fronted AIDs of connecting agents, by the AIDs of their connections
 	work   sync.WaitGroup
 }
 
@@ -137,10 +137,10 @@ func New(c Config) *Front {
 	return f
 }
 
-// Wait waits until all connections have ended, which Drain ends. ServeHTTP must have returned for all of them.
+// Wait waits until all connections have ended; Drain ends them. ServeHTTP must have returned for all of them.
 func (f *Front) Wait() { f.work.Wait() }
 
-// mode is how a client logs in.
+// mode is the client's way of logging in.
 type mode string
 
 // The modes.
@@ -149,7 +149,7 @@ const (
 	peerMode    mode = "peer"
 )
 
-// ServeHTTP makes a connection of a request for WebSocket. A path that ends in /acp is that of peer mode. It returns as
+// ServeHTTP makes a connection of a request for WebSocket. A path with the end /acp is for peer mode. It returns as
 // soon as the connection has begun.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := f.config
@@ -180,7 +180,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// drained returns why connections end at the end of a configuration.
+// drained returns the reason for which connections end at the end of a configuration.
 func (f *Front) drained() error {
 	if f.config.Exiting != nil && f.config.Exiting() {
 		return errors.New("the gateway is stopping")

@@ -27,7 +27,7 @@ func TestGuide(t *testing.T) {
 	})
 }
 
-// perform does what a transcript says, and returns it with what is answered. The id of the task is written as ID.
+// perform performs a transcript, and returns it with the answers. The id of the task is written as ID.
 func perform(t *testing.T, script string) string {
 	w := newWorld(t)
 	alice := w.connect("alice.aid.test", "d1")

@@ -22,23 +22,22 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Index keeps, in logs of a class of their own that have metadata and no records, what AUN needs beside the logs of
-// tasks: an entry for each task, by which a task is found by its id alone; and for each device that follows a task how
-// far it has received the events. They end with their task. Its methods may be called by any number of goroutines at
-// once.
+// Index keeps the additions of AUN to the logs of tasks, in logs of a class of their own, with metadata and no records:
+// an entry for each task, by which a task is found by its id alone; and for each device following a task its position
+// in the events. They end with their task. Its methods may be called by any number of goroutines at once.
 type Index struct {
 	set   *shard.Set
 	homes *shard.Each[home]
-	// owners writes where another process owns the shard.
+	// owners writes if another process owns the shard.
 	owners *ask.Service[writing, struct{}]
 
-	// changing has a mutex for each entry that is being changed, so that those who change it wait for each other.
+	// changing has a mutex for each entry under change, so its writers wait for each other.
 	changing *keylock.Map[entryLock]
 }
 
 type entryLock = lockorder.Mutex[lockorder.Entry]
 
-// home is the index in one shard: what AUN has of the tasks there.
+// home is the index in one shard: AUN's additions to the tasks there.
 type home struct {
 	store   replay.Store
 	log     *slog.Logger
@@ -52,11 +51,10 @@ type home struct {
 	counted   chan struct{} // closed then
 }
 
-// recheck is how long after its last write the store is asked whether the task of an entry or a position is still
-// there.
+// recheck is the time after the last write of an entry or a position at which the store is asked for its task.
 const recheck = 24 * time.Hour
 
-// OpenIndex opens the index over the shards that this process owns now and later.
+// OpenIndex opens the index over the shards owned by this process now and later.
 func OpenIndex(set *shard.Set, log *slog.Logger) *Index {
 	x := &Index{set: set, changing: keylock.New(func(*keylock.Entry[entryLock]) *entryLock { return new(entryLock) })}
 	x.homes, _ = shard.Open(set, func(ctx context.Context, _ int, store replay.Store) (*home, error) {
@@ -138,8 +136,8 @@ func (h *home) visitPosition(ctx context.Context, of replay.Entry) error {
 	return h.write(ctx, &c)
 }
 
-// get returns the entry of a task; nil if it has none. Its id does not say who owns the task, so it is looked for in
-// all shards, also those of other processes.
+// get returns the entry of a task; nil if it has none. Its id does not name the owner of the task, so it is looked for
+// in all shards, also those of other processes.
 func (x *Index) get(ctx context.Context, taskID string) (*entry, error) {
 	n := x.set.Count()
 	var elsewhere []int
@@ -170,7 +168,7 @@ func (x *Index) getIn(ctx context.Context, shard int, taskID string) (*entry, er
 	return e, nil
 }
 
-// put stores an entry, which must be read again after an error.
+// put stores an entry. After an error, the entry must be read again.
 func (x *Index) put(ctx context.Context, taskID string, e *entry, durable bool) error {
 	w := writing{Kind: putEntry, Task: taskID, Log: e.Log, Entry: e, Revision: e.revision, Durable: durable}
 	if _, err := x.owners.Try(ctx, x.shardOf(e.Log), w); err != nil {
@@ -181,7 +179,7 @@ func (x *Index) put(ctx context.Context, taskID string, e *entry, durable bool) 
 }
 
 // Accept implements partner.Acceptor: the entry of a task is stored right before its start is. So no task is without an
-// entry, and what is refused leaves nothing.
+// entry, and a refused start leaves nothing.
 func (x *Index) Accept(
 	ctx context.Context, log string, at task.Position, c *partner.Request,
 ) (done partner.Accepted, err error) {
@@ -197,11 +195,11 @@ func (x *Index) Accept(
 	return done, err
 }
 
-// begin stores the entry of a task that is about to be started, also with its parent. undo removes all of it, if the
-// task was not stored.
+// begin stores the entry of a task about to be started, also with its parent. undo removes all of it, if the task was
+// not stored.
 func (x *Index) begin(ctx context.Context, id string, e *entry) (undo func(context.Context) error, err error) {
 	undo = func(ctx context.Context) error {
-		// A start that could not be stored may turn out to be stored when the store can be used again.
+		// A failed start may turn out to be stored when the store can be used again.
 		if _, err := x.head(ctx, e.Log); !errors.Is(err, replay.ErrNotFound) {
 			return err
 		}
@@ -233,7 +231,7 @@ func (x *Index) begin(ctx context.Context, id string, e *entry) (undo func(conte
 		return err
 	})
 	if err != nil {
-		_ = undo(context.WithoutCancel(ctx)) // the error that counts is the first one
+		_ = undo(context.WithoutCancel(ctx)) // the first error counts
 		return nil, err
 	}
 	return undo, nil
@@ -278,5 +276,5 @@ func (x *Index) head(ctx context.Context, log string) (replay.Head, error) {
 	return x.set.Logs(x.shardOf(log)).Head(ctx, log)
 }
 
-// errGone is the error of a task that is not there, or that the client may not see.
+// errGone is the error of a missing task, or of one not visible to the client.
 func errGone(taskID string) error { return partner.NotFound(taskID) }

@@ -18,8 +18,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/shard"
 )
 
-// TestIndexMoves: the owner of a shard continues with the entries and the positions in it. The process that has owned
-// it before finds them, too, and has the owner change them; what it has begun as the owner changes nothing.
+// TestIndexMoves: the owner of a shard continues with the entries and the positions in it. The process owning it before
+// finds them, too, and has the owner change them; things begun by it as the owner change nothing.
 func TestIndexMoves(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		ctx := t.Context()
@@ -46,7 +46,7 @@ func TestIndexMoves(t *testing.T) {
 			if err != nil || position.Seq != uint64(i) {
 				t.Fatalf("move %d: the position is %+v, %v", i, position, err)
 			}
-			late := before.homes.Of(0) // is found before the shard is lost, and used after that
+			late := before.homes.Of(0) // found before the shard is lost, and used afterwards
 			shards.Assign(0, nodes[1-i%2], seize)
 			synctest.Wait()
 
@@ -76,7 +76,7 @@ func TestIndexMoves(t *testing.T) {
 				t.Errorf("move %d: %d positions are counted", i, n)
 			}
 		}
-		// The owner drops what belongs to a task that is gone.
+		// The owner drops the entries of a removed task.
 		time.Sleep(recheck + time.Minute)
 		synctest.Wait()
 		for e, err := range shards.Logs(0).List(ctx, string(logname.AUN), "") {

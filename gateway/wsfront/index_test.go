@@ -19,7 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/shard"
 )
 
-// slowLog is a store in which one log is slow.
+// slowLog is a store with one slow log.
 type slowLog struct {
 	replay.Store
 	name string
@@ -70,7 +70,7 @@ func TestChangesOfEntries(t *testing.T) {
 	})
 }
 
-// slowList is a store whose lists begin when they may.
+// slowList is a store with lists beginning on permission.
 type slowList struct {
 	replay.Store
 	goOn chan struct{}
@@ -81,7 +81,7 @@ func (s *slowList) List(ctx context.Context, prefix, after string) iter.Seq2[rep
 	return s.Store.List(ctx, prefix, after)
 }
 
-// TestPositionsAreCountedOnce: a position that is written, or dropped, while those of an earlier process are counted
+// TestPositionsAreCountedOnce: a position written, or dropped, during the count of an earlier process's positions
 // counts once.
 func TestPositionsAreCountedOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
@@ -125,8 +125,7 @@ func TestPositionsAreCountedOnce(t *testing.T) {
 	})
 }
 
-// TestIndexConflicts has another writer of the index be faster than each write, once. Nothing of what either knows is
-// lost.
+// TestIndexConflicts has another writer of the index be faster than each write, once. Nothing known to either is lost.
 func TestIndexConflicts(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := replay.NewMemory(replay.Settings{})
@@ -178,14 +177,14 @@ func TestIndexConflicts(t *testing.T) {
 		for seq := range uint64(4) {
 			one = at(one, seq+1)
 		}
-		another := at(none, 2) // of another connection of the device, which is behind
+		another := at(none, 2) // of another connection of the device, less advanced
 		if c := read(); !c.Stored() || c.Seq != 4 {
 			t.Errorf("the position is %+v", c)
 		}
 		if n := x.homes.Of(0).positions.Total(); n != 1 {
 			t.Errorf("%d positions are counted", n)
 		}
-		for _, c := range []follow.Cursor{one, another} { // both connections say that it is over
+		for _, c := range []follow.Cursor{one, another} { // both connections report its end
 			if err := x.end(t.Context(), "parent", device, &c); err != nil {
 				t.Error(err)
 			}

@@ -18,7 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/partner"
 )
 
-// waits is a service whose calls end when their clients leave.
+// waits is a service with calls ending when their clients leave.
 type waits struct{}
 
 func (waits) Call(ctx context.Context, _ *Session, _ string, _ gjson.Result) ([]byte, error) {
@@ -26,8 +26,8 @@ func (waits) Call(ctx context.Context, _ *Session, _ string, _ gjson.Result) ([]
 	return nil, partner.StoreError(ctx.Err(), "the messages cannot be read")
 }
 
-// TestClientsThatLeave has clients leave in the middle of a call, and while an event is sent to them. That is nothing
-// that an operator must read of.
+// TestClientsThatLeave has clients leave in the middle of a call, and while an event is sent to them. An operator need
+// not read of it.
 func TestClientsThatLeave(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -63,9 +63,8 @@ func TestClientsThatLeave(t *testing.T) {
 	})
 }
 
-// TestNoCloseAtTheEnd: at a reload and at a stop, a client that follows a task and one that has just been answered read
-// all that was sent, and then their connections break. SDKs stay away after any close, and after an
-// event/gateway.disconnect for good.
+// TestNoCloseAtTheEnd: at a reload and at a stop, a client following a task and one just answered read everything sent,
+// and then their connections break. SDKs stay away after any close, and after an event/gateway.disconnect for good.
 func TestNoCloseAtTheEnd(t *testing.T) {
 	for what, exiting := range map[string]bool{"a reload": false, "a stop": true} {
 		bubble.Test(t, func(t *testing.T) {

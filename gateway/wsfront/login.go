@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/identity"
 )
 
-// The methods that conclude a login.
+// The concluding methods of a login.
 const (
 	connectMethod = "auth.connect"
 	confirmMethod = "peer.confirm"
@@ -23,8 +23,8 @@ const (
 // logsIn reports whether a client is logged in when a method has succeeded.
 func logsIn(method string) bool { return method == connectMethod || method == confirmMethod }
 
-// before executes a method of a client that has not logged in. closing is the status with which the connection is
-// closed after an error; 0 keeps it open.
+// before executes a method of a client before its login. closing is the status with which the connection is closed
+// after an error; 0 keeps it open.
 func (s *Session) before(r *request) (result []byte, closing aun.CloseCode, err error) {
 	steps := proves[r.Method]
 	if steps > 0 {
@@ -38,8 +38,8 @@ func (s *Session) before(r *request) (result []byte, closing aun.CloseCode, err 
 	return result, closing, err
 }
 
-// proves are the methods for which something is verified or signed. One that concludes a login has one more than the
-// attempts that a login takes, itself included.
+// proves are the methods for which something is verified or signed. The last one of a login has one more than the
+// attempts of a login, itself included.
 var proves = map[string]int{
 	"auth.aid_login1": 1, "auth.aid_login2": 3, connectMethod: 2, "auth.refresh_token": 1,
 	"peer.hello": 1, confirmMethod: 3,
@@ -93,7 +93,7 @@ func (s *Session) step(r *request) (result []byte, closing aun.CloseCode, err er
 
 var errNotLoggedIn = aun.Errorf(codes.NotInitialized, "The method needs a login; see auth.connect")
 
-// closeCode returns the status with which a connection is closed after an error of a login.
+// closeCode returns the status for closing a connection after an error of a login.
 func closeCode(err error) aun.CloseCode {
 	if e, ok := err.(*aun.Error); ok {
 		switch e.Code {
@@ -165,7 +165,7 @@ func (s *Session) connect(params gjson.Result) (result []byte, closing aun.Close
 
 const (
 	maxName  = 128  // bytes of the name of a device or a slot
-	maxExtra = 1024 // bytes of what a client says of itself; more is left out
+	maxExtra = 1024 // bytes of the client's own description; more is left out
 )
 
 // enter makes the client known, and replaces the older connection of its device.
@@ -195,14 +195,14 @@ func (s *Session) enter(proof aun.Proof) (closing aun.CloseCode, err error) {
 	s.ready = s.refused == nil
 	s.mu.Unlock()
 	s.login.Stop()
-	// Not before it is ready: a configuration that takes the place of this one looks for those that are.
+	// Not before it is ready: a new configuration in place of this one looks for ready ones.
 	if err := s.checkProof(); err != nil {
 		return aun.CloseAuthFailed, err
 	}
 	return 0, nil
 }
 
-// identity returns the peer that the client is without an AIC.
+// identity returns the client's peer without an AIC.
 func (s *Session) identity() identity.Peer {
 	return identity.Peer{Proof: identity.ByToken, Kind: identity.AIDKind, ID: s.AID, Login: true}
 }
@@ -219,7 +219,7 @@ func (s *Session) status() []byte {
 		"protocol_version": aun.Version})
 }
 
-// mustJSON returns the JSON of a value that always has one.
+// mustJSON returns the JSON of a value, known to have one.
 func mustJSON(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -16,16 +16,16 @@ import (
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
-// nodeAssignees are the tasks of the agents that connect, at all processes: an agent may be connected to another one
-// than that which runs its turn. It implements Assignees.
+// nodeAssignees are the tasks of the connecting agents, at all processes: an agent may be connected to another process
+// than the one running its turn. It implements Assignees.
 type nodeAssignees struct {
 	here Assignees
 	set  *shard.Set
 	work *ask.Service[work, worked]
 }
 
-// work is what an agent asks or says, as it is handed to the process that runs the turn. That one is found by asking
-// all whether they have the task, and is reached by a shard that it owns.
+// work is an agent's question or report, as it is handed to the process running the turn. This process is found by
+// asking all for the task, and is reached by a shard it owns.
 type work struct {
 	Kind   workKind
 	Agent  string
@@ -50,10 +50,10 @@ type worked struct {
 	Shard  int
 	Status string
 	Tasks  [][]byte
-	Fault  *aun.Error // that the turn refuses it with; nil for none
+	Fault  *aun.Error // the turn's refusal; nil for none
 }
 
-// ShareAssignees returns the tasks of agents at all processes, of which those in this one are given.
+// ShareAssignees returns the tasks of agents at all processes, given those in this one.
 func ShareAssignees(set *shard.Set, here Assignees) Assignees {
 	if set.Peers() == nil {
 		return here
@@ -91,7 +91,7 @@ func (a *nodeAssignees) answer(ctx context.Context, _ int, w work) (r worked, er
 	return r, nil
 }
 
-// find returns a shard of the process that has a task of an agent; AnyShard for none.
+// find returns a shard of the process with a task of an agent; AnyShard for none.
 func (a *nodeAssignees) find(ctx context.Context, agent, id string) int {
 	ctx, done := context.WithTimeout(ctx, nodePatience)
 	defer done()
@@ -103,7 +103,7 @@ func (a *nodeAssignees) find(ctx context.Context, agent, id string) int {
 	return shard.AnyShard
 }
 
-// at has the process that has a task answer. The error of a task that none has is that of this process.
+// at has the process with the task answer. If no process has the task, the error is this process's own.
 func (a *nodeAssignees) at(ctx context.Context, w work) (r worked, err error) {
 	of := shard.AnyShard
 	if !a.here.Has(w.Agent, w.ID) {
@@ -136,11 +136,11 @@ func (a *nodeAssignees) Say(
 	return r.Status, err
 }
 
-// reportPatience is how long a report waits for another process.
+// reportPatience is the time for which a report waits for another process.
 const reportPatience = 5 * time.Second
 
-// Report implements Assignees. Where another process has the task, it waits: so what an agent reports keeps its order,
-// and an agent that reports faster is slowed down.
+// Report implements Assignees. If another process has the task, it waits: so the reports of an agent keep their order,
+// and an agent reporting faster is slowed down.
 func (a *nodeAssignees) Report(agent, id, method string, params gjson.Result) error {
 	if a.here.Has(agent, id) {
 		return a.here.Report(agent, id, method, params)

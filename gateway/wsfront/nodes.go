@@ -15,8 +15,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/shard/ask"
 )
 
-// nodes are the connections at other processes. A client may be connected to any of them, so what is for an AID is sent
-// to all, and who is connected is asked.
+// nodes are the connections at other processes. A client may be connected to any of them, so everything for an AID is
+// sent to all, and all are asked for its connections.
 type nodes struct {
 	name    string
 	log     *slog.Logger
@@ -32,7 +32,7 @@ type nodes struct {
 	done  sync.WaitGroup
 }
 
-// noticesTo are notifications to the clients of other processes than the one that sends them.
+// noticesTo are notifications to the clients of other processes than the sender.
 type noticesTo struct {
 	From    string
 	Notices []noticeTo
@@ -44,34 +44,34 @@ type noticeTo struct {
 	Frame  []byte `json:",omitempty"`
 	Method string `json:",omitempty"`
 	Params []byte `json:",omitempty"`
-	// Task has only the clients notified that follow a task, and want the Event of it.
+	// Task has only followers of a task notified, if they want the Event of it.
 	Task  string `json:",omitempty"`
 	Event string `json:",omitempty"`
-	// One has one connection notified, at one process, whose name At is.
+	// One has one connection notified, at the one process named At.
 	One bool   `json:",omitempty"`
 	At  string `json:",omitempty"`
 }
 
-// presence asks a process whether an AID is connected, or has it give up the connection of a device that has a newer
-// one elsewhere.
+// presence asks a process whether an AID is connected, or has it give up the connection of a device with a newer one
+// elsewhere.
 type presence struct {
 	From, AID    string
 	Device, Slot string
-	Extra        json.RawMessage `json:",omitempty"` // what the newer one's client has said of itself
+	Extra        json.RawMessage `json:",omitempty"` // the self-description of the newer one's client
 	Began        time.Time       // of the newer one; zero for a question
 }
 
-// loginOf asks a process for a login whose first step was taken there.
+// loginOf asks a process for a login with its first step there.
 type loginOf struct{ From, Nonce string }
 
 const (
-	// queuedNotices is how many notifications to other processes wait. Later ones are dropped: their clients read what
-	// they have missed when they connect again.
+	// queuedNotices is the number of notifications waiting for other processes, at most. Later ones are dropped: their
+	// clients read everything missed when they connect again.
 	queuedNotices = 4096
-	// batchedNotices is how many are sent at once, and batchedBytes how large they are.
+	// batchedNotices is the number of notifications sent at once, and batchedBytes their size, at most.
 	batchedNotices = 256
 	batchedBytes   = 4 << 20
-	// nodePatience is how long other processes are waited for.
+	// nodePatience is the time for which other processes are waited for.
 	nodePatience = 3 * time.Second
 )
 
@@ -124,8 +124,7 @@ func (c *Connections) Share(set *shard.Set, log *slog.Logger) (stop func()) {
 	}
 }
 
-// loginElsewhere returns the login that a nonce belongs to, whose first step was taken at another process; nil for
-// none.
+// loginElsewhere returns the login of a nonce, with its first step at another process; nil for none.
 func (c *Connections) loginElsewhere(nonce string) *aun.Begun {
 	n := c.nodes.Load()
 	if n == nil {
@@ -154,7 +153,7 @@ func (c *Connections) elsewhere(to noticeTo) {
 	}
 }
 
-// send sends what is queued, in its order, until ctx ends.
+// send sends the queue, in its order, until ctx ends.
 func (n *nodes) send(ctx context.Context) {
 	for {
 		var q noticesTo
@@ -183,7 +182,7 @@ func (n *nodes) send(ctx context.Context) {
 	}
 }
 
-// find returns the process to which an AID is connected: one of them, or the empty string.
+// find returns the process with a connection of an AID: one of them, or the empty string.
 func (n *nodes) find(ctx context.Context, aid string) (found string) {
 	ctx, done := context.WithTimeout(ctx, nodePatience)
 	defer done()
@@ -214,7 +213,7 @@ func (c *Connections) deliverHere(name string, to *noticeTo) {
 	send(list, to.Method, frame, nil)
 }
 
-// giveUp closes the older connection of a device that has a newer one at another process.
+// giveUp closes the older connection of a device with a newer one at another process.
 func (c *Connections) giveUp(q *presence) {
 	for _, s := range c.Of(q.AID) {
 		if !s.isShort() && s.Device == q.Device && s.slotKey() == slotPrefix(q.Slot) && s.began.Before(q.Began) {

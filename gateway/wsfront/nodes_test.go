@@ -51,10 +51,10 @@ func twoWorlds(t *testing.T, aid string) (all [2]*world) {
 	return all
 }
 
-// seen returns the events that a client has got by now.
+// seen returns the events of a client so far.
 func (c *client) seen() (list []string) {
 	synctest.Wait()
-	bubble.Pass(time.Second) // for what goes through another process
+	bubble.Pass(time.Second) // for events through another process
 	synctest.Wait()
 	for {
 		select {
@@ -66,8 +66,8 @@ func (c *client) seen() (list []string) {
 	}
 }
 
-// TestNodes: clients of one task are connected to different processes, of which one owns its shard, and each gets its
-// events once, also when it goes to the other process.
+// TestNodes: clients of one task are connected to different processes, one of them the owner of its shard, and each
+// gets its events once, also when it goes to the other process.
 func TestNodes(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const alice, bob = "alice.aid.test", "bob.aid.test"
@@ -89,7 +89,7 @@ func TestNodes(t *testing.T) {
 			t.Errorf("bob gets a task that is %s", got)
 		}
 
-		// The device goes to the other process, which closes the connection at the first one.
+		// The device goes to the other process, and the connection at the first one is closed.
 		again := all[1].connect(alice, "d1")
 		<-a.served
 		if got := a.next().params.Get("detail.evicted_by").Raw; got != `{"aid":"`+alice+`","device_id":"d1","slot_id":""}` {
@@ -117,8 +117,8 @@ func TestNodes(t *testing.T) {
 	})
 }
 
-// TestWorkAtNodes: an agent that is connected to another process than the one that runs its turn is sent its tasks, and
-// what it says arrives.
+// TestWorkAtNodes: an agent connected to another process than the one running its turn is sent its tasks, and its calls
+// arrive.
 func TestWorkAtNodes(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		all := twoWorlds(t, "alice.aid.test")

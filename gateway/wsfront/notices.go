@@ -13,24 +13,24 @@ import (
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
-// notice is a notification to the clients of an AID, which share its frame. The memory of the frame is counted once,
-// and lent: if others need it, the connections are cut that have not taken the frame. A notice that can be read again
-// is kept only while it is being sent: for a client that reads nothing, it waits in the store.
+// notice is a notification to the clients of an AID, with one frame for all. The memory of the frame is counted once,
+// and lent: if others need it, the connections still waiting for the frame are cut. A rereadable notice is kept only
+// while it is being sent: for a client reading nothing, it waits in the store.
 type notice struct {
 	front  *Front
 	method string
 	size   int                                   // of the frame, in bytes
 	again  func(context.Context) ([]byte, error) // reads the params again; nil if they cannot be
 	fresh  bool                                  // the frame is kept from the beginning
-	tight  bool                                  // there was no memory for the frame, which is kept all the same
+	tight  bool                                  // there was no memory for the frame, but it is kept all the same
 
-	mu    sync.Mutex // that of a session is never taken while it is held
+	mu    sync.Mutex // a session's mutex is never taken while it is held
 	frame []byte     // nil while it is not kept
 	users map[*Session]struct{}
 	lease quota.Lease
 }
 
-// newNotice returns a notice whose frame the caller uses, until it calls drop.
+// newNotice returns a notice. The caller uses its frame, until it calls drop.
 func newNotice(to *Session, method string, frame []byte, again func(context.Context) ([]byte, error)) *notice {
 	n := &notice{front: to.front, method: method, size: len(frame), again: again, frame: frame,
 		users: map[*Session]struct{}{nil: {}}, lease: to.front.config.Memory.Lease(to.Peer.Leader())}
@@ -51,7 +51,7 @@ func eventFrame(method string, params []byte) []byte {
 	return append(append(codec.BeginEvent(nil, method), params...), '}')
 }
 
-// reclaim cuts the connections that have not taken the frame.
+// reclaim cuts the connections still waiting for the frame.
 func (n *notice) reclaim() {
 	n.front.work.Go(func() {
 		n.mu.Lock()
@@ -66,14 +66,14 @@ func (n *notice) reclaim() {
 
 // use has the frame kept for a session, if it is. It is called before the caller of newNotice calls drop.
 func (n *notice) use(s *Session) {
-	if n.fresh { // otherwise a goroutine that holds mu may wait for its memory
+	if n.fresh { // otherwise a goroutine holding mu may wait for its memory
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.users[s] = struct{}{}
 	}
 }
 
-// take returns the frame, for which it may wait, until the session calls drop.
+// take returns the frame, maybe after a wait for it, for use until the session calls drop.
 func (n *notice) take(s *Session) ([]byte, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -104,15 +104,15 @@ func (n *notice) drop(s *Session) {
 	}
 }
 
-// How much may wait for a client that does not read: notices, and bytes of those that cannot be read again. A notice is
-// given up when it has waited for so long for memory.
+// Bounds of the queue for a client that does not read: notices, and bytes of those that cannot be read again. A notice
+// is given up when it has waited for so long for memory.
 const (
 	maxPending      = 1000
 	maxPendingBytes = 16 << 20
 	noticePatience  = 20 * time.Second
 )
 
-// kept returns how many bytes of a notice a session keeps while it waits to be sent.
+// kept returns the number of bytes of a notice kept by a session while it waits to be sent.
 func (n *notice) kept() int {
 	if n.again != nil {
 		return 0
@@ -120,8 +120,7 @@ func (n *notice) kept() int {
 	return n.size
 }
 
-// Notify sends a notification to the client. It does not wait: a connection that does not take its notifications is
-// closed.
+// Notify sends a notification to the client. It does not wait: a connection not taking its notifications is closed.
 func (s *Session) Notify(method string, params []byte) { s.sendFrame(eventFrame(method, params)) }
 
 // sendFrame is Notify for a whole frame.
@@ -131,7 +130,7 @@ func (s *Session) sendFrame(frame []byte) {
 	s.send(n)
 }
 
-// send adds a notice to those that wait to be sent.
+// send adds a notice to the queue.
 func (s *Session) send(n *notice) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +152,7 @@ func (s *Session) send(n *notice) {
 	}
 }
 
-// sendOfMany is sendFrame for one of many frames: it waits while half of what may wait does so, until ctx ends.
+// sendOfMany is sendFrame for one of many frames: it waits while half of the queue is full, until ctx ends.
 func (s *Session) sendOfMany(ctx context.Context, frame []byte) {
 	s.sendFrame(frame)
 	for s.crowded() {
@@ -165,14 +164,14 @@ func (s *Session) sendOfMany(ctx context.Context, frame []byte) {
 	}
 }
 
-// crowded reports whether half of the notifications that may wait do so.
+// crowded reports whether half of the queue of notifications is full.
 func (s *Session) crowded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.pending) >= maxPending/2 || s.size >= maxPendingBytes/2
 }
 
-// sendPending sends the notices that wait.
+// sendPending sends the queued notices.
 func (s *Session) sendPending() {
 	for n := s.nextPending(); n != nil; n = s.nextPending() {
 		frame, err := n.take(s)
@@ -190,7 +189,7 @@ func (s *Session) sendPending() {
 	}
 }
 
-// nextPending takes the first notice that waits; nil if there is none.
+// nextPending takes the first notice of the queue; nil if there is none.
 func (s *Session) nextPending() *notice {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,7 +207,7 @@ func (s *Session) nextPending() *notice {
 	return n
 }
 
-// dropPending drops the notices that wait. The connection, or its login, has ended.
+// dropPending drops the queued notices. The connection, or its login, has ended.
 func (s *Session) dropPending() {
 	s.mu.Lock()
 	list := s.pending
@@ -219,15 +218,15 @@ func (s *Session) dropPending() {
 	}
 }
 
-// Notify sends a notification to all long connections of an AID, and returns how many there are in this process. params
-// is a JSON object. It does not wait: a connection that does not take its notifications is closed.
+// Notify sends a notification to all long connections of an AID, and returns their number in this process. params is a
+// JSON object. It does not wait: a connection not taking its notifications is closed.
 func (c *Connections) Notify(aid, method string, params []byte) int {
 	c.elsewhere(noticeTo{AID: aid, Method: method, Params: params})
 	return send(c.online(aid), method, eventFrame(method, params), nil)
 }
 
-// Deliver is Notify for what is stored: again reads the params again for a client that is slow. With one, the
-// connection that was opened last is notified, and no other.
+// Deliver is Notify for stored content: again reads the params again for a slow client. With one, only the last opened
+// connection is notified.
 func (c *Connections) Deliver(
 	aid string, one bool, method string, params []byte, again func(context.Context) ([]byte, error),
 ) int {

@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/quota"
 )
 
-// unread are connections of an AID whose clients read nothing until their channel is closed.
+// unread are connections of an AID with clients reading nothing until their channel is closed.
 func unread(w *world, aid string, n int) (clients []*client, read chan struct{}) {
 	read = make(chan struct{})
 	for i := range n {
@@ -26,8 +26,8 @@ func unread(w *world, aid string, n int) (clients []*client, read chan struct{})
 	return clients, read
 }
 
-// TestNoticesThatAreNotRead: for clients that read nothing, the gateway holds what is being sent to them, once for all,
-// and nothing of what waits. When they read, they have all of it, in order.
+// TestNoticesThatAreNotRead: for clients reading nothing, the gateway holds the present frame, once for all, and
+// nothing of the waiting ones. When they read, they have all of it, in order.
 func TestNoticesThatAreNotRead(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -65,8 +65,8 @@ func TestNoticesThatAreNotRead(t *testing.T) {
 	})
 }
 
-// TestNoticesAreCounted: notifications that cannot be read again are within the limit of memory: a client that does not
-// take them is cut where there is none left, and one that does has all of them.
+// TestNoticesAreCounted: notifications without a second reading are within the limit of memory: a client not taking
+// them is cut if there is none left, and others have all of them.
 func TestNoticesAreCounted(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -95,7 +95,7 @@ func TestNoticesAreCounted(t *testing.T) {
 	})
 }
 
-// TestNoticesAfterALogin: what waits for a client is given up, with its memory, when its login ends.
+// TestNoticesAfterALogin: a client's waiting notices are given up, with their memory, when its login ends.
 func TestNoticesAfterALogin(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -22,7 +22,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/shard"
 )
 
-// reads is a store that counts what is looked up.
+// reads is a store counting lookups.
 type reads struct {
 	replay.Store
 	n atomic.Int64
@@ -44,9 +44,9 @@ func (c countedThreads) TaskOf(ctx context.Context, s *Session, agent, thread st
 	return c.threads.TaskOf(ctx, s, agent, thread)
 }
 
-// TestPolicy: a policy decides by who calls, also where that is not the owner of the task, and by the methods of AUN. A
-// quota says when to come back. Nothing is looked up for a call that the rules deny, and it is counted. A decision
-// point denies what is not there, too.
+// TestPolicy: a policy decides by the actual caller, also if it is not the owner of the task, and by the methods of
+// AUN. A quota says when to come back. Nothing is looked up for a call denied by the rules, and it is counted. A
+// decision point denies missing tasks, too.
 func TestPolicy(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -101,7 +101,7 @@ func TestPolicy(t *testing.T) {
 			{bob, "task.cancel", `{"thread_id":"th"}`, denied},
 			{bob, "task.send_input", `{"task_id":"task_X","input":"x"}`, denied},
 			{alice, "task.get", `{"task_id":"task_X"}`, -32170},
-			{carol, "task.get", `{"task_id":"task_X"}`, denied}, // by the decision point, which knows no tasks
+			{carol, "task.get", `{"task_id":"task_X"}`, denied}, // by the decision point, since it knows no tasks
 			{carol, "task.subscribe", `{"task_ids":["task_X"]}`, denied},
 			{bob, "task.children", params(id), denied},
 			{bob, "task.children", params("task_X"), denied},
@@ -157,8 +157,8 @@ func (w *world) policyOf(c policy.Config) {
 	w.policy = p
 }
 
-// TestDelegateByName: a rule has a call under the name that the client has called, though it starts a task as
-// task.create does.
+// TestDelegateByName: a rule has a call under the client's own name for it, though it starts a task as task.create
+// does.
 //
 // Promise: a Leader does what it is not meant to do
 func TestDelegateByName(t *testing.T) {
@@ -184,7 +184,7 @@ func TestDelegateByName(t *testing.T) {
 	})
 }
 
-// TestAnsweredHereCounts: calls that the front answers itself count in the quotas as others do.
+// TestAnsweredHereCounts: calls answered by the front itself count in the quotas as others do.
 //
 // Promise: a Leader uses more than its share
 func TestAnsweredHereCounts(t *testing.T) {
@@ -206,8 +206,8 @@ func TestAnsweredHereCounts(t *testing.T) {
 	})
 }
 
-// TestAllowIsOfTheCaller: allow decides about who calls, and not about the owner of the task that is named. An agent is
-// told of the tasks that it works on, though it is no Leader.
+// TestAllowIsOfTheCaller: allow decides about the caller, and not about the owner of the named task. An agent learns of
+// its own tasks, though it is no Leader.
 //
 // Promise: a Leader reads or changes a task of another Leader
 func TestAllowIsOfTheCaller(t *testing.T) {
@@ -249,7 +249,7 @@ func TestAllowIsOfTheCaller(t *testing.T) {
 }
 
 // TestOpenConnections: connections from before a reload are under the rules of the configuration in force, and end at
-// once where that does not serve their clients.
+// once if it does not serve their clients.
 //
 // Promise: a Leader does what it is not meant to do
 func TestOpenConnections(t *testing.T) {
@@ -260,7 +260,7 @@ func TestOpenConnections(t *testing.T) {
 		w.start()
 		alice, bob := w.connect("alice.aid.test", "d"), w.connect("bob.aid.test", "d")
 		id, bobs := alice.create(reviewer, ""), bob.create(reviewer, "")
-		// replace puts another configuration in force. It returns what ends that it is.
+		// replace puts another configuration in force. It returns a function for ending its time in force.
 		replace := func(c Config) context.CancelFunc {
 			var stop context.CancelFunc
 			c.Drain, stop = context.WithCancel(t.Context())

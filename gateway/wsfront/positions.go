@@ -13,8 +13,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/quota"
 )
 
-// maxPositions is how many positions are kept for an AID. Beyond it, a device is sent events again after a cut, or
-// begins now.
+// maxPositions is the number of positions kept for an AID, at most. Beyond it, a device is sent events again after a
+// cut, or begins now.
 const maxPositions = 4096
 
 var (
@@ -28,8 +28,8 @@ type follower struct{ aid, device, slot string }
 // creator is a follower as an entry has it.
 func (f follower) creator() string { return f.aid + " " + f.device + " " + f.slot }
 
-// cursor returns how far a follower has received the events of the task of a log. It is not stored if the follower has
-// never followed the task.
+// cursor returns a follower's position in the events of a log's task. It is not stored if the follower has never
+// followed the task.
 func (x *Index) cursor(ctx context.Context, taskID, log string, f follower) (follow.Cursor, error) {
 	c, err := follow.Read(ctx, x.set.Logs(x.shardOf(log)), logname.AUNPosition(taskID, f.aid, f.device, f.slot), nil)
 	if err != nil {
@@ -39,7 +39,7 @@ func (x *Index) cursor(ctx context.Context, taskID, log string, f follower) (fol
 	return c, nil
 }
 
-// countPositions counts the positions that an earlier process has left.
+// countPositions counts the positions from an earlier process.
 func (h *home) countPositions(ctx context.Context) {
 	defer close(h.counted)
 	for e, err := range h.store.List(ctx, string(logname.AUN), "") {
@@ -53,7 +53,7 @@ func (h *home) countPositions(ctx context.Context) {
 	}
 }
 
-// awaitCounted waits until the positions of an earlier process are counted, so that each is counted once.
+// awaitCounted waits until the positions of an earlier process are counted, so each is counted once.
 func (h *home) awaitCounted(ctx context.Context) error {
 	select {
 	case <-h.counted:
@@ -96,8 +96,8 @@ func (x *Index) write(ctx context.Context, c *follow.Cursor) error {
 	return err
 }
 
-// end says that a follower has received the last event of a task. The device that has created the task does not begin
-// with the first event any more.
+// end records a follower's receipt of the last event of a task. The creating device of the task does not begin with the
+// first event any more.
 func (x *Index) end(ctx context.Context, taskID string, f follower, c *follow.Cursor) error {
 	if c.Stored() {
 		w := writing{Kind: dropPosition, Log: c.Log, Name: c.Name}

@@ -11,17 +11,17 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun"
 )
 
-// Anyone may ask for the certificate of a client that is logged in. So few questions to other processes are under way
-// at once, and nothing is kept of the answers.
+// Anyone may ask for the certificate of a logged-in client. So few questions to other processes are under way at once,
+// and nothing is kept of the answers.
 
-// maxLooks is how many of those who ask for clients at other processes are served at once.
+// maxLooks is the number of questions for clients at other processes served at once, at most.
 const maxLooks = 16
 
 // certificateOf asks a process for the certificates of a client.
 type certificateOf struct{ From, AID string }
 
-// CertificateOf returns the certificates with which a client is logged in, at whichever process, its own first; none
-// where none is.
+// CertificateOf returns the certificates of a client's login, at whichever process, its own first; none without a
+// login.
 func (c *Connections) CertificateOf(ctx context.Context, aid aun.AID) ([]*x509.Certificate, error) {
 	if chain := c.certificateHere(string(aid)); len(chain) > 0 {
 		return chain, nil
@@ -50,7 +50,7 @@ func (c *Connections) CertificateOf(ctx context.Context, aid aun.AID) ([]*x509.C
 	return nil, failed
 }
 
-// certificateHere returns the certificates of a client that is logged in at this process.
+// certificateHere returns the certificates of a client logged in at this process.
 func (c *Connections) certificateHere(aid string) []*x509.Certificate {
 	for _, s := range c.Of(aid) {
 		s.mu.Lock()

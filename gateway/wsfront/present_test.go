@@ -11,7 +11,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
-// present reports how many certificates are shown of a client, and fails the test if it is not known.
+// present reports the number of certificates shown of a client, and fails the test if it is not known.
 func (w *world) present(aid aun.AID) int {
 	w.t.Helper()
 	chain, err := w.open.CertificateOf(w.t.Context(), aid)
@@ -51,8 +51,7 @@ func TestCertificateOf(t *testing.T) {
 	})
 }
 
-// TestCertificateElsewhere: a client that is connected to another process is found, and not more are asked for at once
-// than few.
+// TestCertificateElsewhere: a client connected to another process is found, and only a few are asked for at once.
 func TestCertificateElsewhere(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		all := twoWorlds(t, "alice.aid.test")

@@ -10,9 +10,9 @@ import (
 )
 
 // A session lasts as long as its proof. A token is prolonged by a refresh, on whichever connection; a certificate is
-// not. When a configuration has been replaced, the sessions that the new one would not accept end at once.
+// not. When a configuration has been replaced, the sessions not accepted by the new one end at once.
 
-// prove sets the proof of a session that logs in.
+// prove sets the proof of a session at its login.
 func (s *Session) prove(p aun.Proof) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -20,7 +20,7 @@ func (s *Session) prove(p aun.Proof) {
 	s.ends = time.AfterFunc(time.Until(p.Expires), func() { _ = s.checkProof() })
 }
 
-// stopProof stops what waits for the end of the proof.
+// stopProof stops the wait for the end of the proof.
 func (s *Session) stopProof() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,7 +29,7 @@ func (s *Session) stopProof() {
 	}
 }
 
-// prolong takes over the proof that a refresh has given, if it is one of the session's login.
+// prolong takes over the proof from a refresh, if it is one of the session's login.
 func (s *Session) prolong(p aun.Proof) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +58,7 @@ func (s *Session) checkProof() error {
 	return err
 }
 
-// refuse ends a session whose proof is not one any more: it is sent no more, its calls are refused, and its connection
+// refuse ends a session whose proof has become invalid: it is sent no more, its calls are refused, and its connection
 // is closed. After the end of a token, the client may log in again by itself.
 func (s *Session) refuse(why error) {
 	s.mu.Lock()

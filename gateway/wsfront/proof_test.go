@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
-// as returns a client that has logged in with an identity, and its tokens.
+// as returns a client logged in with an identity, and its tokens.
 func (w *world) as(id *aun.Identity, device string) (*client, aun.Tokens) {
 	w.t.Helper()
 	c := w.dial("/aun")
@@ -37,8 +37,8 @@ func (c *client) refresh(token string) string {
 	return c.must("auth.refresh_token", string(p)).Get("refresh_token").String()
 }
 
-// endsWith waits for the end of a connection whose login has ended, and checks whether the client was told to stay
-// away: after a token it may log in again.
+// endsWith waits for the end of a connection after the end of its login, and checks whether the gateway has asked the
+// client to stay away: after a token it may log in again.
 func (c *client) endsWith(want aun.CloseCode) {
 	c.t.Helper()
 	got := c.closed()
@@ -56,8 +56,8 @@ func (c *client) isOpen() bool {
 	return c.conn.Err() == nil
 }
 
-// TestSessionEndsWithItsToken: a connection, and its subscriptions, last as long as the token, or as the tokens that a
-// refresh has given, on whichever connection.
+// TestSessionEndsWithItsToken: a connection, and its subscriptions, last as long as the token, or as the tokens of a
+// refresh, on whichever connection.
 func TestSessionEndsWithItsToken(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -117,8 +117,8 @@ func TestSessionEndsWithItsCertificate(t *testing.T) {
 	})
 }
 
-// TestRevokedAtReload: when a configuration has been replaced, what the new one does not accept ends at once, also on
-// connections of the old one, which other clients may use until they are drained.
+// TestRevokedAtReload: when a configuration has been replaced, clients not accepted by the new one are ended at once,
+// also on connections of the old one. Other clients may use these until they are drained.
 func TestRevokedAtReload(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -18,14 +18,14 @@ import (
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
-// request is a request that is being answered, and what the log says about it.
+// request is a request under way, and its entry in the log.
 type request struct {
 	*aun.Request
 	summary gateway.Summary
 }
 
-// note takes over what an answer says about the call. The caller may not be the owner of the task, as which the gateway
-// was called.
+// note takes over the summary of an answer. The caller may be another one than the owner of the task, in whose name the
+// gateway was called.
 func (r *request) note(a *gateway.Answer) {
 	if user := r.summary.User; a.Summary != (gateway.Summary{}) {
 		r.summary = a.Summary
@@ -54,7 +54,7 @@ func (s *Session) Request(ctx context.Context, incoming *aun.Request) {
 		"address", s.address, "duration", time.Since(began))
 }
 
-// executeBeforeLogin answers a request of a client that has not logged in.
+// executeBeforeLogin answers a request of a client before its login.
 func (s *Session) executeBeforeLogin(ctx context.Context, r *request) {
 	result, closing, err := s.before(r)
 	if err == nil {
@@ -79,7 +79,7 @@ func (s *Session) executeBeforeLogin(ctx context.Context, r *request) {
 	}
 }
 
-// execute answers a request of a client that has logged in.
+// execute answers a request of a logged-in client.
 func (s *Session) execute(ctx context.Context, r *request) {
 	namespace, _, _ := strings.Cut(r.Method, ".")
 	switch {
@@ -125,7 +125,7 @@ func (s *Session) answer(r *request, result []byte, err error) {
 	_ = r.Reply(result)
 }
 
-// fail answers a request with an error of AUN, or with one that has a kind.
+// fail answers a request with an error of AUN, or with one of a kind.
 func (s *Session) fail(r *request, err error) {
 	if e, ok := errors.AsType[*aun.Error](err); ok {
 		r.summary.Error = "aun:" + strconv.FormatInt(e.Code, 10)

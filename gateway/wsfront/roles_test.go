@@ -16,7 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestRoles: who may call which method of a task, by the visibility of the task.
+// TestRoles: the callers of each method of a task, by the visibility of the task.
 func TestRoles(t *testing.T) {
 	const (
 		notFound, denied, delegation = -32170, -32175, -32178
@@ -94,7 +94,7 @@ func TestRoles(t *testing.T) {
 	})
 }
 
-// TestEndedTasks: a task that has ended answers by how it has ended.
+// TestEndedTasks: an ended task answers according to its end.
 func TestEndedTasks(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -229,8 +229,8 @@ func TestRepeatedCreate(t *testing.T) {
 	})
 }
 
-// TestPagesOfChildren: a page has as many children as the client wants, and of none is more read than its state: one
-// that does not fit into a frame is listed like any other.
+// TestPagesOfChildren: a page has the number of children the client wants, and of none is more read than its state: one
+// too large for a frame is listed like any other.
 func TestPagesOfChildren(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -29,7 +29,7 @@ import (
 // Session is a client's connection. The exported fields are set when it has logged in.
 type Session struct {
 	AID    string
-	Device string // empty where the client has named none
+	Device string // empty if the client has named none
 	Slot   string
 	Peer   identity.Peer
 
@@ -37,14 +37,14 @@ type Session struct {
 	conn    *aun.Conn
 	mode    mode
 	address string
-	origin  string // for which the session counts until it logs in
+	origin  string // charged for the session until it logs in
 	host    string
 	tls     bool
 	access  *slog.Logger // of calls; nil for none
 	began   time.Time
 	// These are set before the client is logged in.
 	ttl   time.Duration   // of a short connection; 0 for a long one
-	extra json.RawMessage // what the client says of itself, for who is kicked; nil for nothing
+	extra json.RawMessage // the client's self-description, for a client kicked out; nil for nothing
 
 	// Of a stranger; guarded by the mutex of the Connections.
 	stranger *list.Element
@@ -58,7 +58,7 @@ type Session struct {
 	login  *time.Timer
 	alive  *time.Timer
 
-	calls    atomic.Int32 // that are being answered
+	calls    atomic.Int32 // being answered
 	lastCall atomic.Int64 // when the last one was, in Unix nanoseconds
 
 	mu      sync.Mutex
@@ -66,13 +66,13 @@ type Session struct {
 	ready   bool   // the client has logged in
 	proof   aun.Proof
 	ends    *time.Timer              // ends the session with its proof; nil before the login
-	refused error                    // why the proof is not one any more; nil while it is
+	refused error                    // the reason why the proof is invalid; nil while it is valid
 	idle    *time.Timer              // of a short connection
 	subs    map[string]*subscription // by task
 	over    bool                     // no more events of tasks are sent
 	acks    acks
-	pending []*notice // that wait to be sent
-	size    int       // bytes of those of pending that cannot be read again
+	pending []*notice // waiting to be sent
+	size    int       // bytes of the pending ones that cannot be read again
 	sending bool      // a goroutine sends them
 
 	taken chan struct{} // has a value after pending was taken to be sent
@@ -119,8 +119,8 @@ func (s *Session) serve() {
 	f.config.Log.Debug("a connection has ended", "aid", s.AID, "address", s.address, "reason", why)
 }
 
-// serving returns the front whose agents take the calls of the client: that of the configuration in force, since who
-// may call whom is decided by its rules, and not by those of the time at which the client has connected.
+// serving returns the front whose agents take the calls of the client: the front of the configuration in force, since
+// its rules decide about calls, and not those from the time of the client's connecting.
 func (s *Session) serving() *Front {
 	f := s.front.config.Connections.inForce.Load()
 	if f == nil || f.config.Index != s.front.config.Index {
@@ -130,7 +130,7 @@ func (s *Session) serving() *Front {
 }
 
 // isServed reports whether the configuration in force has the client's tasks, knows it as the same Leader, and lets it
-// follow what it follows.
+// go on with its subscriptions.
 func (s *Session) isServed() bool {
 	f := s.front.config.Connections.inForce.Load()
 	if f == s.front {
@@ -146,8 +146,8 @@ func (s *Session) isServed() bool {
 	})
 }
 
-// drain closes the connection at a random time, or at once where the configuration in force does not accept or serve
-// the client any more.
+// drain closes the connection at a random time, or at once if the configuration in force does not accept or serve the
+// client any more.
 func (s *Session) drain() {
 	if s.loggedIn() && s.checkProof() != nil {
 		return
@@ -160,7 +160,7 @@ func (s *Session) drain() {
 	context.AfterFunc(s.ctx, func() { after.Stop() })
 }
 
-// checkLogin closes a connection that has not logged in.
+// checkLogin closes a connection without a login.
 func (s *Session) checkLogin() {
 	s.mu.Lock()
 	ready := s.ready
@@ -170,7 +170,7 @@ func (s *Session) checkLogin() {
 	}
 }
 
-// checkAlive pings a client that has been silent, and ends the connection if it does not answer.
+// checkAlive pings a silent client, and ends the connection if it does not answer.
 func (s *Session) checkAlive() {
 	if s.ctx.Err() != nil {
 		return
@@ -188,7 +188,8 @@ func (s *Session) checkAlive() {
 	s.alive.Reset(silence)
 }
 
-// disconnect informs the client why the connection is closed, with details beside its own names, and closes it.
+// disconnect informs the client of the reason for closing the connection, with details beside its own names, and closes
+// it.
 func (s *Session) disconnect(code aun.CloseCode, reason string, detail map[string]any) {
 	all := map[string]any{"aid": s.AID, "device_id": s.Device, "slot_id": s.Slot}
 	maps.Copy(all, detail)
@@ -199,16 +200,16 @@ func (s *Session) disconnect(code aun.CloseCode, reason string, detail map[strin
 	s.conn.Close(code, reason)
 }
 
-// leave ends the subscriptions, and cuts the connection when the client has read what it was sent. There is no close
-// of WebSocket, whatever its status would be: SDKs of AUN take a cut for a fault of the network, after which they come
-// back soonest. After a close they stay away for 15 s more, or for good.
+// leave ends the subscriptions, and cuts the connection when the client has read everything sent to it. There is no
+// close of WebSocket, whatever its status would be: SDKs of AUN take a cut for a fault of the network, and come back
+// soonest after one. After a close they stay away for 15 s more, or for good.
 func (s *Session) leave(why error) {
 	s.cutSubscriptions()
 	s.awaitAcks()
 	s.conn.Cut(why)
 }
 
-// replace ends a session whose device has a newer connection. When it returns, no more events of tasks are sent to the
+// replace ends a session if its device has a newer connection. When it returns, no more events of tasks are sent to the
 // client, and its positions are stored.
 func (s *Session) replace(by *Session) {
 	s.cutSubscriptions()
@@ -241,7 +242,7 @@ func (s *Session) Event(_ *aun.Conn, method string, params gjson.Result) {
 	}
 }
 
-// standing returns an error for a client whose login has ended.
+// standing returns an error for a client after the end of its login.
 func (s *Session) standing() error {
 	s.mu.Lock()
 	refused, late := s.refused, s.ready && !time.Now().Before(s.proof.Expires)

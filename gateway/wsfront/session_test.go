@@ -101,7 +101,7 @@ func TestLoginErrors(t *testing.T) {
 	})
 }
 
-// TestLoginTimeout: a client that has not finished its login after 30 seconds is disconnected, however far it is.
+// TestLoginTimeout: a client with an unfinished login after 30 seconds is disconnected, however far it is.
 func TestLoginTimeout(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -118,7 +118,7 @@ func TestLoginTimeout(t *testing.T) {
 		}
 		clients["initialize"].must("initialize", `{"mode":"peer","protocol":{"min":"1.0","max":"1.0"}}`)
 		time.Sleep(loginTimeout - time.Second)
-		clients["nothing"].must("meta.ping", `{}`) // which gives it no more time
+		clients["nothing"].must("meta.ping", `{}`) // it gives it no more time
 		for after, c := range clients {
 			if err := c.conn.Err(); err != nil {
 				t.Errorf("after %s: the connection has ended before the time: %v", after, err)
@@ -141,7 +141,7 @@ func large(size int) string {
 	return head + strings.Repeat("x", size-len(head)-len(tail)) + tail
 }
 
-// TestBadFrames: what is no frame of AUN ends the connection.
+// TestBadFrames: anything but a frame of AUN ends the connection.
 func TestBadFrames(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -304,7 +304,7 @@ func TestPeer(t *testing.T) {
 	})
 }
 
-// TestSilentClient: a client that is gone without a word is found out.
+// TestSilentClient: a client gone without a word is found out.
 func TestSilentClient(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)

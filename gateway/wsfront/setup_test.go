@@ -35,12 +35,12 @@ import (
 
 func init() { lockorder.Checked = true }
 
-// scripted is an agent whose turns a test plays: it yields the reports that are sent to the channel of its task.
+// scripted is an agent with turns played by a test: it yields the reports sent to the channel of its task.
 type scripted struct {
 	partner.Agent
 	mu    sync.Mutex
 	turns map[string]chan agent.Report
-	refs  []string // the names of the tasks that were begun
+	refs  []string // the names of the begun tasks
 }
 
 func (a *scripted) turn(id string) chan agent.Report {
@@ -102,7 +102,7 @@ type world struct {
 	config  Config // of the next start
 	host    string
 	node    *replaytest.Node // of the shards; nil for a store of its own
-	other   *world           // that owns the shards which this one does not; nil for none
+	other   *world           // the owner of the other shards; nil for none
 	works   Assignees        // of this process
 
 	agents   func() []Agent              // makes agents over the same store, with the policy as it is
@@ -112,8 +112,8 @@ type world struct {
 	memory   quota.Limits // zero for 64 MiB
 	streams  int          // of a Leader; 0 for 1000
 	policy   gateway.Policy
-	allow    []identity.AIC // the Leaders that may call the reviewer; empty for all
-	worker   string         // the AID under which both agents connect; empty if they do not
+	allow    []identity.AIC // the Leaders with the right to call the reviewer; empty for all
+	worker   string         // the AID of both agents' connections; empty if they do not connect
 }
 
 func newWorld(t *testing.T) *world {
@@ -129,7 +129,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// keeps is a store that outlives its tasks.
+// keeps is a store outliving its tasks.
 type keeps struct{ replay.Store }
 
 func (keeps) Close() error { return nil }
@@ -229,7 +229,7 @@ func (w *world) start() {
 	})
 }
 
-// await returns when all that hold the lock for reading have given it back.
+// await returns when all holders of the lock for reading have given it back.
 func await(readers *sync.RWMutex) {
 	readers.Lock()
 	defer readers.Unlock()
@@ -281,7 +281,7 @@ func (w *world) dial(path string) *client {
 	return w.dialWith(path, nil)
 }
 
-// dialWith opens a connection by a request that has a header.
+// dialWith opens a connection by a request with a header.
 func (w *world) dialWith(path string, header http.Header) *client {
 	w.t.Helper()
 	ws, _, err := websocket.Dial(context.Background(), "ws://"+w.host+path,
@@ -335,7 +335,7 @@ func (c *client) call(method, params string) (gjson.Result, int) {
 	return result, 0
 }
 
-// must is call for a method that succeeds.
+// must is call for a successful method.
 func (c *client) must(method, params string) gjson.Result {
 	c.t.Helper()
 	result, code := c.call(method, params)
@@ -345,7 +345,7 @@ func (c *client) must(method, params string) gjson.Result {
 	return result
 }
 
-// connect returns a client that has logged in.
+// connect returns a logged-in client.
 func (w *world) connect(aid, device string) *client {
 	w.t.Helper()
 	c := w.dial("/aun")

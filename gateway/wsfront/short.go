@@ -15,15 +15,15 @@ import (
 
 // A short connection is for a few calls beside the long connection of its device and slot, such as those of a command
 // in a shell. Its AID is not online by it: it gets no messages and no work, only answers to its calls, and the events
-// of tasks that it follows itself. It is closed when the client has called nothing for a while.
+// of tasks it follows itself. It is closed when the client has called nothing for a while.
 
-// How long a client may call nothing on a short connection.
+// The time for which a client may call nothing on a short connection.
 const (
 	defaultShortTTL = 5 * time.Minute
 	maxShortTTL     = 30 * time.Minute
 )
 
-// readShort reads the options of a connection that make it a short one. ttl is 0 for a long one.
+// readShort reads the options of a short connection. ttl is 0 for a long one.
 func readShort(options gjson.Result) (ttl time.Duration, err error) {
 	if options.Get("kind").String() != "short" {
 		return 0, nil
@@ -53,7 +53,7 @@ func (s *Session) setTTL(ttl time.Duration) {
 	s.idle = time.AfterFunc(ttl, s.checkIdle)
 }
 
-// stopIdle ends the watch over a connection that has ended.
+// stopIdle ends the watch over an ended connection.
 func (s *Session) stopIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *Session) stopIdle() {
 // isShort reports whether the connection is a short one.
 func (s *Session) isShort() bool { return s.ttl > 0 }
 
-// called notes that a call of the client begins. over notes its end.
+// called notes the begin of a client's call. over notes its end.
 func (s *Session) called() (over func()) {
 	s.calls.Add(1)
 	return func() {
@@ -74,7 +74,7 @@ func (s *Session) called() (over func()) {
 	}
 }
 
-// checkIdle closes a short connection on which the client has called nothing for a while.
+// checkIdle closes a short connection after a while without a call.
 func (s *Session) checkIdle() {
 	s.mu.Lock()
 	idle, ttl := s.idle, s.ttl
@@ -94,7 +94,7 @@ func (s *Session) checkIdle() {
 	}
 }
 
-// errShortCapacity is the error of a short connection of a device and slot that have as many as they may.
+// errShortCapacity is the error of a short connection if its device and slot have the greatest number of them.
 var errShortCapacity = &aun.Error{Code: codes.LimitExceeded,
 	Message: "short_connection_capacity_exceeded: a device and slot have at most " + strconv.Itoa(maxShort) +
 		" short connections",

@@ -38,7 +38,7 @@ func (w *world) connectWith(aid, slot, more string) (*client, gjson.Result, int)
 }
 
 // TestShort: a short connection stands beside the long one of its slot. The AID is not online by it, and it is sent
-// nothing but answers and the events of tasks that it follows.
+// nothing but answers and the events of tasks it follows.
 func TestShort(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -70,7 +70,7 @@ func TestShort(t *testing.T) {
 	})
 }
 
-// TestShortIdle: a short connection on which nothing is called ends, after the time that the client has asked for.
+// TestShortIdle: a short connection without a call ends, after the time requested by the client.
 func TestShortIdle(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -110,7 +110,7 @@ func TestShortIdle(t *testing.T) {
 	})
 }
 
-// TestDisconnectDetails: the client learns which connection has taken the place of its own, and which limit is reached.
+// TestDisconnectDetails: the client learns the successor of its connection, and the limit it has reached.
 func TestDisconnectDetails(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)

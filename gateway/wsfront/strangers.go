@@ -14,19 +14,19 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun/codes"
 )
 
-// A stranger is a connection that has not logged in. Strangers have a share of their own, so that they never use up
-// the connections of clients, and each address has one. Where a share is full, the oldest stranger makes room: a login
-// takes much less time than the others need to come again.
+// A stranger is a connection before its login. Strangers have a share of their own, so they never use up the
+// connections of clients, and each address has one. If a share is full, the oldest stranger makes room: a login takes
+// much less time than the others need to come again.
 
 const (
-	// strangerBytes is what a stranger may take of memory: its frame, what is decoded from it, and its buffers.
+	// strangerBytes is the memory of a stranger: its frame, the frame's decoded form, and its buffers.
 	strangerBytes = 64 << 10
-	// maxTries is how many unproven attempts to log in one address may make in tryFor. They are counted before anything
-	// is verified or signed. A login that succeeds does not count.
+	// maxTries is the number of unproven attempts to log in from one address in tryFor, at most. They are counted before
+	// anything is verified or signed. A successful login does not count.
 	maxTries = 256
 	tryFor   = time.Minute
-	// maxOrigins is of how many addresses tries are counted. One more takes the place of any other one, so that a client
-	// that has many addresses takes nothing from the rest.
+	// maxOrigins is the number of addresses with counted tries. One more takes the place of any other one, so a client
+	// with many addresses takes nothing from the rest.
 	maxOrigins = 10_000
 )
 
@@ -36,7 +36,7 @@ type tries struct {
 	until time.Time
 }
 
-// originOf returns what the strangers of a request count for: its address, of IPv6 the network of 56 bits,
+// originOf returns the origin for counting the strangers of a request: its address, or for IPv6 its network of 56 bits,
 // as one customer of a provider has: networks of 64 bits cost nothing, and would use up maxOrigins.
 func (f *Front) originOf(r *http.Request) string {
 	address := r.RemoteAddr
@@ -125,7 +125,7 @@ func (c *Connections) attempt(origin string) error {
 	return nil
 }
 
-// proven takes back the attempts of a login that has succeeded.
+// proven takes back the attempts of a successful login.
 func (c *Connections) proven(origin string, attempts int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,7 +155,7 @@ func (c *Connections) triesOf(origin string, now time.Time) *tries {
 	return t
 }
 
-// strangers is the part of Connections that knows who has not logged in. All of it is guarded by the mutex.
+// strangers is the part of Connections about clients before their login. All of it is guarded by the mutex.
 type strangers struct {
 	waiting  list.List // of *Session, the oldest first
 	ofOrigin map[string]int

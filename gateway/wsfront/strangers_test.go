@@ -16,10 +16,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/quota"
 )
 
-// fromHeader is the header with which a client of these tests says where it comes from.
+// fromHeader is the header for the address of a client in these tests.
 const fromHeader = "X-From"
 
-// newStrangers returns a world whose clients have addresses.
+// newStrangers returns a world of clients with addresses.
 func newStrangers(t *testing.T, l Limits) *world {
 	w := newWorld(t)
 	w.stop()
@@ -46,8 +46,8 @@ func (c *client) logIn(aid string) error {
 	return err
 }
 
-// TestStrangersLockNobodyOut: unproven logins with the public certificate of an AID count for the address from which
-// they come, and before anything is signed, and not for the AID.
+// TestStrangersLockNobodyOut: unproven logins with the public certificate of an AID count for their own address, and
+// before anything is signed, and not for the AID.
 func TestStrangersLockNobodyOut(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newStrangers(t, Limits{})
@@ -93,7 +93,7 @@ func TestStrangersLockNobodyOut(t *testing.T) {
 	})
 }
 
-// TestRefreshesAreNoCredit: a client that is logged in takes back no attempts of its address by refreshing its token.
+// TestRefreshesAreNoCredit: a logged-in client takes back no attempts of its address by refreshing its token.
 func TestRefreshesAreNoCredit(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newStrangers(t, Limits{})
@@ -153,8 +153,8 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// TestShareOfStrangers: connections that have not logged in have a share of their own, and each address has one. The
-// oldest makes room, and those that are logged in are not touched.
+// TestShareOfStrangers: connections before their login have a share of their own, and each address has one. The oldest
+// makes room, and the logged-in ones are not touched.
 func TestShareOfStrangers(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newStrangers(t, Limits{Connections: 2, Logins: 4, LoginsPerAddress: 2})
@@ -206,7 +206,7 @@ func TestShareOfStrangers(t *testing.T) {
 	})
 }
 
-// TestStrangersTakeMemory: what connections take that have not logged in is counted, and given back.
+// TestStrangersTakeMemory: the memory of connections before their login is counted, and given back.
 func TestStrangersTakeMemory(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -225,7 +225,7 @@ func TestStrangersTakeMemory(t *testing.T) {
 		if err := w.process.Memory.Take(quota.Unverified, 3*strangerBytes, w.config.Memory.Limits); err != nil {
 			t.Fatal(err)
 		}
-		list = append(list, w.dial("/aun")) // callers who are not verified have their own share
+		list = append(list, w.dial("/aun")) // unverified callers have their own share
 		synctest.Wait()
 		if list[2].conn.Err() == nil || list[5].conn.Err() != nil {
 			t.Error("there is no room while callers who are not verified have all of theirs")
@@ -259,7 +259,7 @@ func TestLargeFramesNeedALogin(t *testing.T) {
 	})
 }
 
-// TestTooManyLoginsEndTheConnection: a refused login costs the client its connection, so that it cannot go on at once.
+// TestTooManyLoginsEndTheConnection: a refused login costs the client its connection, so it cannot go on at once.
 func TestTooManyLoginsEndTheConnection(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newStrangers(t, Limits{})
@@ -277,7 +277,7 @@ func TestTooManyLoginsEndTheConnection(t *testing.T) {
 	})
 }
 
-// TestStrangersHaveMemory: what callers of other fronts hold who have proven nothing keeps nobody from logging in.
+// TestStrangersHaveMemory: the memory held by callers of other fronts without a proof keeps no client from logging in.
 func TestStrangersHaveMemory(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newStrangers(t, Limits{})

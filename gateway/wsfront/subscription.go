@@ -18,36 +18,36 @@ import (
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
-// subscription is a task that a client follows: a stream of its events, which is sent as notifications.
+// subscription is a client's followed task: a stream of its events, sent as notifications.
 type subscription struct {
 	session *Session
 	taskID  string
 	agent   string // AID
 	log     string
-	events  []string // the names of the events that are sent; nil for all
+	events  []string // the names of the wanted events; nil for all
 	stream  *gateway.Stream
 
 	out  []byte // gathered frames
-	ends []int  // where each of them ends
-	seq  uint64 // of the last event that was gathered
+	ends []int  // the ends of each of them
+	seq  uint64 // of the last gathered event
 
 	done chan struct{} // closed when the stream has ended
 
 	// under the mutex of the session
-	written uint64        // the number of the last event that was sent
-	read    uint64        // of the last one that the client has read
-	stored  uint64        // of the last one that the store has as read
+	written uint64        // the number of the last event sent
+	read    uint64        // of the last one read by the client
+	stored  uint64        // of the last one stored as read
 	gone    bool          // the stream has ended, or is about to
 	ended   bool          // the task has no more events
 	drained bool          // the stream has ended with its configuration, and the connection follows soon
-	closed  bool          // and the store has that
+	closed  bool          // the store has the end of the events
 	cursor  follow.Cursor // in the store
 }
 
 // follower returns the name of the client's device.
 func (s *Session) follower() follower { return follower{s.AID, s.Device, s.Slot} }
 
-// maxTaskIDs is how many tasks one request may name.
+// maxTaskIDs is the number of tasks in one request, at most.
 const maxTaskIDs = 100
 
 // taskIDs reads the ids of tasks in the params of a request.
@@ -65,7 +65,7 @@ func taskIDs(params gjson.Result) (ids []string, err error) {
 	return ids, nil
 }
 
-// subscribe is task.subscribe. Tasks that the client may not see are left out; if there are no others, the first one's
+// subscribe is task.subscribe. Tasks not visible to the client are left out; if there are no others, the first one's
 // error is the answer.
 func (s *Session) subscribe(ctx context.Context, r *request) error {
 	ids, err := taskIDs(r.Params)
@@ -108,7 +108,7 @@ func (s *Session) subscribe(ctx context.Context, r *request) error {
 	return nil
 }
 
-// eventsOf reads the names of the events that a client wants; nil for all.
+// eventsOf reads the names of a client's wanted events; nil for all.
 func eventsOf(params gjson.Result) (events []string, err error) {
 	for _, v := range params.Get("events").Array() {
 		name := strings.TrimPrefix(v.String(), codec.EventPrefix)
@@ -121,8 +121,8 @@ func eventsOf(params gjson.Result) (events []string, err error) {
 	return events, nil
 }
 
-// hasOf reads the numbers of the last events that a client has, by task. AUN has no such member; a client that sends it
-// gets no event twice, even after the gateway has died.
+// hasOf reads the numbers of a client's last events, by task. AUN has no such member; a client sending it gets no event
+// twice, even after the gateway has died.
 func hasOf(params gjson.Result) (has map[string]uint64, err error) {
 	params.Get("after").ForEach(func(id, seq gjson.Result) bool {
 		n, ok := jsonrpc.Int(seq)
@@ -173,7 +173,7 @@ func (s *Session) follow(
 	sub := &subscription{session: s, taskID: id, agent: c.agent.AID, log: c.entry.Log, events: events,
 		done: make(chan struct{})}
 	after, known := uint64(0), c.entry.Creator == s.follower().creator()
-	if before != nil { // what was sent on this connection arrives
+	if before != nil { // events sent on this connection arrive
 		<-before.done
 		s.mu.Lock()
 		after, known, sub.cursor = before.written, true, before.cursor
@@ -204,8 +204,8 @@ func (s *Session) follow(
 	return sub, nil
 }
 
-// open opens a stream of the events of a task after one. If that is not known, the stream begins now, with the task as
-// it is unless fromNow is set.
+// open opens a stream of the events of a task after one. If the number is not known, the stream begins now, with the
+// task as it is unless fromNow is set.
 func (s *Session) open(c *call, after uint64, known, fromNow bool) (*gateway.Stream, error) {
 	var q gateway.Request
 	defer q.Release()
@@ -237,13 +237,13 @@ func (sub *subscription) wants(name string) bool {
 	return len(sub.events) == 0 || slices.Contains(sub.events, name)
 }
 
-// Data implements gateway.Sink. What has no number is the error of a stream, which over knows.
+// Data implements gateway.Sink. Data without a number is the error of a stream, known to over.
 func (sub *subscription) Data(func(dst []byte) []byte) {}
 
 // Buffered implements gateway.Sink.
 func (sub *subscription) Buffered() int { return len(sub.out) }
 
-// keptBuffer is how large a buffer may be that a subscription at rest keeps, in bytes.
+// keptBuffer is the size of the buffer of a subscription at rest, at most, in bytes.
 const keptBuffer = 4 << 10
 
 // Flush implements gateway.Sink.
@@ -273,7 +273,7 @@ func (sub *subscription) Flush() error {
 // Abort implements gateway.AbortSink.
 func (sub *subscription) Abort() { sub.session.reclaim() }
 
-// reclaim cuts the connection of a client that reads nothing, because others need the memory of what it is sent.
+// reclaim cuts the connection of a client reading nothing, because others need the memory of its frame.
 func (s *Session) reclaim() { s.front.work.Go(func() { s.conn.Cut(errUnread) }) }
 
 var errUnread = errors.New("wsfront: the client did not read a frame whose memory others need")
@@ -304,13 +304,14 @@ func (sub *subscription) over() {
 	}
 }
 
-// isCompacted reports whether the events that a client has not received are no longer kept.
+// isCompacted reports whether the missing events of a client are no longer kept.
 func isCompacted(err error) bool {
 	e, ok := errors.AsType[*task.Error](err)
 	return ok && e.Data["reason"] == "EVENTS_EXPIRED"
 }
 
-// restart follows a task again whose events were dropped before the client had them: it gets the task as it is instead.
+// restart follows a task again if its events were dropped before the client had them: it gets the task as it is
+// instead.
 func (s *Session) restart(sub *subscription) {
 	c, err := s.findID(s.ctx, sub.taskID)
 	next := &subscription{session: s, taskID: sub.taskID, agent: sub.agent, log: sub.log, done: make(chan struct{})}
@@ -375,7 +376,7 @@ func (s *Session) cutSubscriptions() {
 	}
 }
 
-// followed returns the AIDs of the agents whose tasks the client follows.
+// followed returns the AIDs of the agents with tasks followed by the client.
 func (s *Session) followed() (aids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

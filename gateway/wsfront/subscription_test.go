@@ -22,8 +22,8 @@ func (c *client) subscribe(id string) {
 	c.must("task.subscribe", `{"task_ids":["`+id+`"]}`)
 }
 
-// TestResume: a device that subscribes again after a cut continues where it was; what it may have had already has the
-// same number. Another device begins now.
+// TestResume: a device subscribing again after a cut continues at its old position; an event possibly sent already has
+// the same number. Another device begins now.
 func TestResume(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -36,7 +36,7 @@ func TestResume(t *testing.T) {
 				case e := <-c.events:
 					seq := e.params.Get("seq").Int()
 					if seq <= last {
-						continue // sent again, because it was not known that it had arrived
+						continue // sent again, because its arrival was not known
 					}
 					if seq != last+1 && e.method != "event/task.completed" { // awaiting completion is not shown
 						t.Errorf("%d follows %d", seq, last)
@@ -105,7 +105,7 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// TestNothingTwice: events that a client has read are not sent again, even if its connection breaks right after it.
+// TestNothingTwice: events read by a client are not sent again, even if its connection breaks right after it.
 func TestNothingTwice(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -193,7 +193,7 @@ func TestSubscriptionLimit(t *testing.T) {
 	})
 }
 
-// TestReadersHaveTheirOwnStreams: who follows the public tasks of another one uses up streams of their own.
+// TestReadersHaveTheirOwnStreams: a follower of another one's public tasks uses up streams of its own.
 func TestReadersHaveTheirOwnStreams(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -215,8 +215,8 @@ func TestReadersHaveTheirOwnStreams(t *testing.T) {
 	})
 }
 
-// TestLongAway: a device that was away for longer than the store keeps other tasks gets the rest of a task that it
-// follows. When it has that, the task is dropped.
+// TestLongAway: a device away for longer than the store keeps other tasks gets the rest of a task it follows. Then the
+// task is dropped.
 func TestLongAway(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -287,7 +287,7 @@ func TestPositions(t *testing.T) {
 		positionsOf(front).Give("alice.aid.test", maxPositions-1)
 		w.say(id, piece("0", false))
 		want("with room again", 2)
-		w.stop() // what is counted is counted again
+		w.stop() // everything is counted again
 		w.start()
 		synctest.Wait()
 		if err := positionsOf(w.front).Take("alice.aid.test", maxPositions-1, positionLimits); err == nil {

@@ -53,19 +53,19 @@ func (s *Session) task(ctx context.Context, r *request) {
 	}
 }
 
-// call is a task that a request is about.
+// call is the task of a request.
 type call struct {
 	id    string
-	entry *entry // nil where the client is the assignee, and the owner speaks another dialect
+	entry *entry // nil if the client is the assignee, and the owner speaks another dialect
 	agent *Agent
 	role  role
-	peer  identity.Peer // as which the agent's gateway is called: the owner's
+	peer  identity.Peer // for the call of the agent's gateway: the owner's
 
-	starts  bool // it is a task that the request starts, and entry is to be stored with it
+	starts  bool // the request starts it, and entry is to be stored with it
 	unknown bool // no agent is known to have the task
 }
 
-// find finds the task that a request names. A task that the client may not see is as one that is not there.
+// find finds the task named by a request. For a client without the right to see it, a task is missing.
 func (s *Session) find(ctx context.Context, r *request) (c call, err error) {
 	id := r.Params.Get("task_id")
 	if id.Type != gjson.String || id.Str == "" {
@@ -74,7 +74,7 @@ func (s *Session) find(ctx context.Context, r *request) (c call, err error) {
 	return s.findFor(ctx, r.Method, strings.Clone(id.Str))
 }
 
-// findToCancel finds the task that a cancel names: by its id, or by the thread of its messages.
+// findToCancel finds the task named by a cancel: by its id, or by the thread of its messages.
 func (s *Session) findToCancel(ctx context.Context, r *request) (c call, err error) {
 	name, id := r.Params.Get("thread_id").Str, r.Params.Get("task_id")
 	if id.Type != gjson.Null || name == "" {
@@ -135,7 +135,7 @@ func (s *Session) findID(ctx context.Context, id string) (c call, err error) {
 	return c, s.reach(&c)
 }
 
-// findOwn finds a task of the client that was not created here, but for example by AIP with the AIC of the same agent.
+// findOwn finds a task of the client created elsewhere, for example by AIP with the AIC of the same agent.
 func (s *Session) findOwn(ctx context.Context, id string) (c call, err error) {
 	f := s.serving()
 	for _, aid := range f.aids {
@@ -161,7 +161,7 @@ func (s *Session) reach(c *call) error {
 	return nil
 }
 
-// peerOf returns the peer whose Leader has a name.
+// peerOf returns the peer of a Leader's name.
 func peerOf(leader string) identity.Peer {
 	kind, id := identity.SplitLeader(leader)
 	return identity.Peer{Proof: identity.ByToken, Kind: kind, ID: id, Login: true}
@@ -196,7 +196,7 @@ func (s *Session) begin(
 	params gjson.Result,
 ) gateway.Answer {
 	s.describe(q, c)
-	dialect.Confirm = c.agent.Confirm && c.role != assignee // what the assignee has completed is completed to it
+	dialect.Confirm = c.agent.Confirm && c.role != assignee // a task completed by the assignee is completed to it
 	dialect.Task = c.id
 	g := c.agent.Gateway
 	if err := g.Hold(ctx, s.Peer, q, len(params.Raw)); err != nil {
@@ -261,7 +261,7 @@ func (s *Session) create(ctx context.Context, r *request) error {
 	return s.start(ctx, r, e)
 }
 
-// newEntry reads what a request says of a new task beside its input.
+// newEntry reads the entry of a new task from a request, beside its input.
 func (s *Session) newEntry(params gjson.Result) (*entry, error) {
 	to, err := aun.ParseAID(params.Get("to").String())
 	if err != nil {
@@ -290,7 +290,7 @@ func (s *Session) newEntry(params gjson.Result) (*entry, error) {
 	return e, nil
 }
 
-// addParticipant adds an AID that is not the owner or the assignee.
+// addParticipant adds an AID, unless it is the owner or the assignee.
 func (e *entry) addParticipant(aid string) {
 	if aid != e.Owner && aid != e.Assignee && !slices.Contains(e.Participants, aid) {
 		e.Participants = append(e.Participants, aid)
@@ -320,8 +320,8 @@ func (s *Session) start(ctx context.Context, r *request, e *entry) error {
 	return nil
 }
 
-// newTaskID returns the id of a new task. A message with an id always makes the same one, so that a client that has
-// lost the answer can send it again.
+// newTaskID returns the id of a new task. A message with an id always makes the same one, so a client can send it again
+// after losing the answer.
 func (s *Session) newTaskID(params gjson.Result) string {
 	random := make([]byte, 20)
 	if id := params.Get("message_id").String(); id != "" {
@@ -334,7 +334,7 @@ func (s *Session) newTaskID(params gjson.Result) string {
 	return "task_" + base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(random)
 }
 
-// endedError returns the error of a change of a task that has ended.
+// endedError returns the error of a change of an ended task.
 func (s *Session) endedError(ctx context.Context, c *call) error {
 	var q gateway.Request
 	defer q.Release()
@@ -345,7 +345,7 @@ func (s *Session) endedError(ctx context.Context, c *call) error {
 	return a.Err
 }
 
-// list is task.list: the tasks that the client owns, at one agent after the other.
+// list is task.list: the client's own tasks, at one agent after the other.
 func (s *Session) list(ctx context.Context, r *request) error {
 	f := s.serving()
 	aids := f.aids

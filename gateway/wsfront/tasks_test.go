@@ -64,7 +64,7 @@ func TestTask(t *testing.T) {
 	})
 }
 
-// writes is a store that counts the appends to the index.
+// writes is a store counting the appends to the index.
 type writes struct {
 	replay.Store
 	n atomic.Int64
@@ -77,7 +77,7 @@ func (s *writes) Append(ctx context.Context, a replay.Append) error {
 	return s.Store.Append(ctx, a)
 }
 
-// TestNothingOfWhatIsRefused: nothing is stored for a call that is refused, whatever is wrong with it.
+// TestNothingOfWhatIsRefused: nothing is stored for a refused call, whatever is wrong with it.
 func TestNothingOfWhatIsRefused(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -112,17 +112,17 @@ func TestNothingOfWhatIsRefused(t *testing.T) {
 	})
 }
 
-// noAssignees are the agents that connect, and have no tasks.
+// noAssignees are connecting agents without tasks.
 type noAssignees struct{ Assignees }
 
 func (noAssignees) Has(string, string) bool              { return false }
 func (noAssignees) Connected(string, func(event []byte)) {}
 
-// failing is a store whose logs of tasks fail at times: after they were written, or before.
+// failing is a store with logs of tasks failing at times: after they were written, or before.
 type failing struct {
 	replay.Store
 	now, before atomic.Bool
-	failed      atomic.Bool // an append has failed, so that nothing can be read
+	failed      atomic.Bool // an append has failed, so nothing can be read
 }
 
 func (s *failing) of(log string) bool {
@@ -147,8 +147,8 @@ func (s *failing) Head(ctx context.Context, log string) (replay.Head, error) {
 	return s.Store.Head(ctx, log)
 }
 
-// TestStartThatMayBeStored: a task whose start fails with the store keeps its entry, because the start may be stored.
-// Of one that is not stored nothing is left, and it can be started later.
+// TestStartThatMayBeStored: a task keeps its entry after a failure of the store at its start, because the start may be
+// stored. Of one not stored nothing is left, and it can be started later.
 func TestStartThatMayBeStored(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
-// threads is a service of messages in whose threads clients have tasks.
+// threads is a service of messages with clients' tasks in its threads.
 type threads map[string]string // by the AID of the client, and the thread
 
 func (threads) Call(context.Context, *Session, string, gjson.Result) ([]byte, error) {
@@ -25,8 +25,8 @@ func (all threads) TaskOf(_ context.Context, s *Session, agent, thread string) (
 	return all[s.AID+" "+thread], nil
 }
 
-// TestCancelByThread: a client cancels the task of one of its threads by the name of that. The name of a task comes
-// first, and a thread of another client is as one that is not there.
+// TestCancelByThread: a client cancels the task of one of its threads by the thread's name. The name of a task comes
+// first, and a thread of another client is as a missing one.
 func TestCancelByThread(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)

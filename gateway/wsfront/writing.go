@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// writing is what the owner of a task's shard writes to what AUN has of the task. It may be asked for twice.
+// writing is a change to AUN's additions to a task, made by the owner of the task's shard. It may be asked for twice.
 type writing struct {
 	Kind writingKind
 	Log  string // of the task

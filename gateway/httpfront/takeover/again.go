@@ -9,19 +9,19 @@ import (
 	"net"
 )
 
-// reread is a connection some bytes of which are read once more.
+// reread is a connection with some bytes to be read once more.
 type reread struct {
 	net.Conn
 	first []byte
 }
 
-// readAgain returns a connection of which some bytes are read once more.
+// readAgain returns a connection with some bytes to be read once more.
 func readAgain(c net.Conn, b []byte) net.Conn {
 	if len(b) == 0 {
 		return c
 	}
 	again := reread{c, bytes.Clone(b)}
-	if secure, ok := c.(overTLS); ok { // tls.Conn, or one that was given back before
+	if secure, ok := c.(overTLS); ok { // tls.Conn, or one given back before
 		return &secureReread{again, secure}
 	}
 	return &again
@@ -37,10 +37,10 @@ func (c *reread) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// NetConn returns the connection below, as that of a tls.Conn does.
+// NetConn returns the connection below, as a tls.Conn does.
 func (c *reread) NetConn() net.Conn { return c.Conn }
 
-// CloseWrite closes the side that is written, which net/http does before it closes some connections.
+// CloseWrite closes the written side, as net/http does before it closes some connections.
 func (c *reread) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -48,7 +48,7 @@ func (c *reread) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// secureReread is that over TLS.
+// secureReread is a reread over TLS.
 type secureReread struct {
 	reread
 	secure overTLS
@@ -57,5 +57,5 @@ type secureReread struct {
 // overTLS is a connection over TLS.
 type overTLS interface{ ConnectionState() tls.ConnectionState }
 
-// ConnectionState is what net/http asks for, and what makes http.Request.TLS.
+// ConnectionState is called by net/http, for http.Request.TLS.
 func (c *secureReread) ConnectionState() tls.ConnectionState { return c.secure.ConnectionState() }

@@ -12,12 +12,12 @@ import (
 )
 
 // certificates has one copy of each caller's certificate, for as long as a connection holds it. crypto/tls shares the
-// certificates of servers that way, but not those of clients.
+// certificates of servers this way, but not those of clients.
 var certificates sync.Map // string of Certificate.Raw to weak.Pointer[x509.Certificate]
 
 // shareCertificates makes a connection hold shared copies of its caller's certificates: the slices of a state are those
-// of its connection. Nothing else may read them meanwhile, which over HTTP/1.1 is so in a handler. It returns the
-// state, which a handler cannot have changed, unlike that of a request; nil without TLS.
+// of its connection. Nothing else may read them meanwhile, and over HTTP/1.1 nothing does during a handler. It returns
+// the state; a handler cannot have changed it, unlike a request's state; nil without TLS.
 func shareCertificates(c net.Conn) *tls.ConnectionState {
 	secure, ok := c.(overTLS)
 	if !ok {
@@ -35,7 +35,7 @@ func shareCertificates(c net.Conn) *tls.ConnectionState {
 	return &s
 }
 
-// shared returns the copy of a certificate that all connections share.
+// shared returns the shared copy of a certificate for all connections.
 func shared(c *x509.Certificate) *x509.Certificate {
 	key := string(c.Raw)
 	for {

@@ -17,8 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bufpool"
 )
 
-// Conn continues the body of a response on a connection that was taken over. Its methods are called by one goroutine at
-// a time.
+// Conn continues the body of a response on a taken over connection. Its methods are called by one goroutine at a time.
 type Conn struct {
 	conn    net.Conn
 	socket  syscall.RawConn
@@ -32,29 +31,29 @@ type Conn struct {
 	gone  func()
 	left  atomic.Bool // gone was called
 
-	writing sync.Mutex // held while the body is written, by a deadline that is not to be moved
+	writing sync.Mutex // held while the body is written, by a deadline not to be moved
 	reading sync.Mutex // held while the connection is read
 	ended   bool
-	stray   bool // the caller has sent bytes, which were dropped
-	wakes   int  // how often the connection could be read
+	stray   bool // the caller has sent bytes, and they were dropped
+	wakes   int  // number of times the connection could be read
 }
 
-// Options are how a connection is taken over.
+// Options are for taking over a connection.
 type Options struct {
 	// Socket is the caller's socket; nil if it is not known.
 	Socket syscall.RawConn
-	// Passes reports whether a ResponseWriter passes on unchanged all that it is given. It is asked of each one between
-	// the handler and the connection, the last of which is net/http's.
+	// Passes reports whether a ResponseWriter passes all its input on unchanged. It is asked of each one between the
+	// handler and the connection. The last of them is net/http's.
 	Passes func(http.ResponseWriter) bool
 	// Gone is called once when the caller has closed the connection, or sends data without end. It must not wait.
 	Gone func()
-	// Timeout is how long the end of the body may take to be written.
+	// Timeout is the time for writing the end of the body.
 	Timeout time.Duration
-	// Drain is done when a connection that waits for its next request must be closed; nil for never.
+	// Drain is done when connections waiting for their next request must be closed; nil for never.
 	Drain context.Context
 }
 
-// ErrUnable says that a connection cannot be taken over. The response continues as it is.
+// ErrUnable means the connection cannot be taken over. The response continues as it is.
 var ErrUnable = errors.New("takeover: the connection cannot be taken over")
 
 // Take takes the connection of a response over. The head of the response must have been sent, and the body of the
@@ -66,8 +65,8 @@ func Take(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	case !supported, base == nil, server == nil, o.Socket == nil, !r.ProtoAtLeast(1, 1), r.Method == http.MethodHead:
 		return nil, ErrUnable
 	case server.WriteTimeout > 0:
-		// Caddy flushes a response that took longer than this timeout after its handler has returned, which is not
-		// possible without the connection.
+		// Caddy flushes a response longer than this timeout after the return of its handler, and cannot do so without the
+		// connection.
 		return nil, ErrUnable
 	}
 	head := w.Header()
@@ -101,10 +100,10 @@ func Take(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	_, secure := conn.(overTLS)
 	switch c.stray = buffered.Reader.Buffered() > 0; {
 	case c.stray:
-		c.arrived() // there may be more, which the socket does not show
+		c.arrived() // there may be more, not shown by the socket
 		return c, nil
 	case looped && secure:
-		c.read() // likewise: the loop has not looked for what TLS has read
+		c.read() // likewise: the loop has not looked for the bytes read by TLS
 		return c, nil
 	}
 	if err := c.watch.arm(); err != nil {
@@ -114,7 +113,7 @@ func Take(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	return c, nil
 }
 
-// base returns net/http's writer of a response; nil if a writer before it changes what it is given.
+// base returns net/http's writer of a response; nil if a writer before it changes its input.
 func (o *Options) base(w http.ResponseWriter) http.Hijacker {
 	for o.Passes(w) {
 		wrapper, ok := w.(interface{ Unwrap() http.ResponseWriter })
@@ -127,7 +126,7 @@ func (o *Options) base(w http.ResponseWriter) http.Hijacker {
 	return nil
 }
 
-// chunks pools the buffers in which chunks are put together.
+// chunks pools the buffers of chunks.
 var chunks = bufpool.Pool{Largest: 128 << 10}
 
 // Write writes a chunk of the body.
@@ -154,17 +153,17 @@ func (c *Conn) Write(p []byte) (int, error) {
 // Flush does nothing: a chunk is sent when it is written.
 func (c *Conn) Flush() error { return nil }
 
-// SetWriteDeadline sets the deadline of the writes that follow.
+// SetWriteDeadline sets the deadline of the next writes.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.conn.SetWriteDeadline(t) }
 
-// Size returns how many bytes of the body were written to the connection.
+// Size returns the number of bytes of the body written to the connection.
 func (c *Conn) Size() int64 { return c.size }
 
-// End ends the response. If its body is complete, the connection is given back to its server if keep says so, when the
+// End ends the response. If its body is complete, and keep is true, the connection is given back to its server when the
 // next request comes; else, the caller sees that the body was cut.
 func (c *Conn) End(complete, keep bool) {
 	c.watch.remove()
-	c.reading.Lock() // a read that is running ends soon
+	c.reading.Lock() // a running read ends soon
 	c.ended = true
 	keep = keep && complete && !c.closes && !c.stray
 	c.reading.Unlock()
@@ -180,30 +179,30 @@ func (c *Conn) End(complete, keep bool) {
 	rest(c.server, c.conn, c.socket, c.drained)
 }
 
-// What a caller may send while it is sent a response: nothing, in HTTP/1.1, but the records of TLS.
+// Bounds of the bytes from a caller during its response: none, in HTTP/1.1, but the records of TLS.
 const (
-	readTime = time.Millisecond // how long a read waits for the rest of a record
-	maxWakes = 1000             // then a caller that sends and sends is cut
+	readTime = time.Millisecond // for a read to wait for the rest of a record
+	maxWakes = 1000             // then a caller sending on and on is cut
 )
 
-// leave reports that the connection is no longer in use.
+// leave reports the end of the connection's use.
 func (c *Conn) leave() {
 	if !c.left.Swap(true) {
 		c.gone()
 	}
 }
 
-// arrived has what has arrived read soon.
+// arrived has the arrived bytes read soon.
 func (c *Conn) arrived() { streams.have(c.read) }
 
-// read reads what has arrived, through TLS, which learns of the end of the connection and of new keys.
+// read reads the arrived bytes, through TLS, for it to learn of the end of the connection and of new keys.
 func (c *Conn) read() {
 	if !c.drain() {
 		c.leave()
 	}
 }
 
-// drain drops what has arrived. It reports whether the connection is still in use.
+// drain drops the arrived bytes. It reports whether the connection is still in use.
 func (c *Conn) drain() bool {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -211,7 +210,7 @@ func (c *Conn) drain() bool {
 		return true
 	}
 	// A read may write: TLS answers a request for new keys. While the stream rests, the deadline of its last write may
-	// have passed, and a write that fails by it would break TLS.
+	// have passed, and a write failing by it would break TLS.
 	if c.writing.TryLock() {
 		err := c.conn.SetWriteDeadline(time.Now().Add(c.timeout))
 		if c.writing.Unlock(); err != nil {

@@ -29,7 +29,8 @@ func answer(t *testing.T, r *bufio.Reader) *http.Response {
 	return res
 }
 
-// TestTheSameBytes writes a body on a taken-over connection and as net/http does, and compares what the caller reads.
+// TestTheSameBytes writes a body on a taken-over connection and as net/http does, and compares the bytes read by the
+// caller.
 func TestTheSameBytes(t *testing.T) {
 	pieces := []string{"id: 1\ndata: {}\n\n", "", ":\n\n", strings.Repeat("x", 100_000), "\r\n0\r\n\r\n"}
 	h := serve(t, plain)
@@ -146,7 +147,7 @@ func TestConnIsIdle(t *testing.T) {
 	}
 }
 
-// TestConnIsClosed ends streams whose connections are not used again.
+// TestConnIsClosed ends streams on connections not used again.
 func TestConnIsClosed(t *testing.T) {
 	for name, c := range map[string]struct {
 		request        string
@@ -272,7 +273,7 @@ type wrapper struct{ http.ResponseWriter }
 
 func (w wrapper) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// opaque is a ResponseWriter that hides another.
+// opaque is a ResponseWriter hiding another.
 type opaque struct{ http.ResponseWriter }
 
 func (o opaque) Flush() { o.ResponseWriter.(http.Flusher).Flush() }

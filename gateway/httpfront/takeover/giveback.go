@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// resting is a connection that waits for its next request, as net/http has it wait between two requests. To its server
-// it is a new connection when it is given back, whose first request must come within ReadHeaderTimeout.
+// resting is a connection waiting for its next request, as net/http has it wait between two requests. To its server it
+// is a new connection when it is given back: the first request must come within ReadHeaderTimeout.
 type resting struct {
 	server *http.Server
 	conn   net.Conn
@@ -69,7 +69,7 @@ func (r *resting) endLocked(comes bool) {
 	}
 }
 
-// idleTimeout is how long a server lets a connection be idle; 0 is for no limit.
+// idleTimeout is a server's limit of a connection's idle time; 0 is for no limit.
 func idleTimeout(s *http.Server) time.Duration {
 	if s.IdleTimeout != 0 {
 		return s.IdleTimeout
@@ -86,7 +86,7 @@ func giveBack(server *http.Server, conn net.Conn) bool {
 	return l.conn == nil
 }
 
-// returned is a listener that accepts one connection.
+// returned is a listener of one connection.
 type returned struct{ conn net.Conn }
 
 func (l *returned) Accept() (net.Conn, error) {

@@ -21,8 +21,8 @@ import (
 )
 
 // TestKeyUpdate has a caller change the keys of its connection while the stream rests (RFC 8446 section 4.6.3), and ask
-// for new keys of the gateway: it reads what comes then only if it was given them. The time for the last write of the
-// stream may be over by then, where heartbeats are rarer than that.
+// for new keys of the gateway: it reads the next bytes only if it was given them. The time for the last write of the
+// stream may be over by then, if heartbeats are rarer.
 func TestKeyUpdate(t *testing.T) {
 	var keys bytes.Buffer
 	h := serve(t, secure)
@@ -32,7 +32,7 @@ func TestKeyUpdate(t *testing.T) {
 	r := bufio.NewReader(c)
 	res := answer(t, r)
 	h.write(taken, "first ")
-	if err := taken.SetWriteDeadline(time.Now().Add(-time.Second)); err != nil { // that of the last write is over
+	if err := taken.SetWriteDeadline(time.Now().Add(-time.Second)); err != nil { // the last write's deadline is over
 		t.Fatal(err)
 	}
 	if _, err := c.(*tls.Conn).NetConn().Write(keyUpdate(t, keys.String(), 1)); err != nil {
@@ -43,7 +43,7 @@ func TestKeyUpdate(t *testing.T) {
 		defer taken.reading.Unlock()
 		return taken.wakes > 0
 	})
-	if err := taken.SetWriteDeadline(time.Now().Add(time.Minute)); err != nil { // that of the next one
+	if err := taken.SetWriteDeadline(time.Now().Add(time.Minute)); err != nil { // the next write's
 		t.Fatal(err)
 	}
 	h.write(taken, "event")
@@ -56,7 +56,7 @@ func TestKeyUpdate(t *testing.T) {
 	}
 }
 
-// keyUpdate returns the record of a KeyUpdate that requests another, encrypted as the caller's record with a number.
+// keyUpdate returns the record of a KeyUpdate requesting another, encrypted as the caller's record with a number.
 func keyUpdate(t *testing.T, keyLog string, number uint64) []byte {
 	t.Helper()
 	var secret []byte

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// maxRequest is how large a request in a loop may be, with its head and its body, in bytes: as large as the buffers
-	// that net/http has for a connection.
+	// maxRequest is the size of a request in a loop, at most, with its head and its body, in bytes: the size of net/http's
+	// buffers for a connection.
 	maxRequest = 8 << 10
 
-	// bodyPatience is how long a loop waits for the rest of a body, before net/http does.
+	// bodyPatience is the time for which a loop waits for the rest of a body, before net/http does.
 	bodyPatience = time.Second
 
-	// lastPatience is how long it waits for that while its server shuts down: net/http takes no connection back then.
+	// lastPatience is the time for which it waits while its server shuts down: net/http takes no connection back then.
 	lastPatience = 30 * time.Second
 )
 
@@ -36,29 +36,29 @@ type loop struct {
 	tls     *tls.ConnectionState
 
 	buffer    []byte
-	in        []byte // of the buffer: what was read, and is not used yet
-	pipelined bool   // in has bytes that came before the last answer was sent
+	in        []byte // of the buffer: read, and not used yet
+	pipelined bool   // in has bytes from before the last answer was sent
 	head      head
-	length    int // of the body that follows the head
+	length    int // of the body after the head
 
 	watch *watch
 	timer *time.Timer // has the caller watched, once a call has taken some time
 
 	mu      sync.Mutex
 	calling bool // the head of a call has arrived, and its answer is not sent
-	waiting bool // for the rest of the body of that call; only the loop's goroutine changes it
+	waiting bool // for the rest of the call's body; only the loop's goroutine changes it
 	over    bool // the connection is closed, or somebody else's
-	listens bool // a caller that leaves is noticed
+	listens bool // a leaving caller is noticed
 	armed   bool
 	leave   context.CancelFunc // of the call
 
-	// Held while the connection is read during a call. A caller may make that wait, by records of TLS that have to be
-	// answered: so only the goroutine of its own call waits for it.
+	// Held while the connection is read during a call. A caller may make the reading wait, by records of TLS in need of an
+	// answer: so only the goroutine of its own call waits for it.
 	looking sync.Mutex
-	early   []byte // what has arrived during the call
+	early   []byte // arrived during the call
 }
 
-// LoopOptions are how the calls of a connection are served.
+// LoopOptions are for serving the calls of a connection.
 type LoopOptions struct {
 	// Socket is the caller's socket.
 	Socket syscall.RawConn
@@ -66,9 +66,9 @@ type LoopOptions struct {
 	Passes func(http.ResponseWriter) bool
 }
 
-// Serve has the calls that follow on the connection of a response served by a loop, from the moment at which the
-// handler of this one has returned. The response must have been written to its end, and the body of the request been
-// read to its end. After an error other than ErrUnable, the connection is lost.
+// Serve has a loop serve the next calls on the connection of a response, from the return of this one's handler on. The
+// response must have been written to its end, and the body of the request been read to its end. After an error other
+// than ErrUnable, the connection is lost.
 func Serve(w http.ResponseWriter, r *http.Request, o LoopOptions) error {
 	server, _ := r.Context().Value(http.ServerContextKey).(*http.Server)
 	base := (&Options{Passes: o.Passes}).base(w)
@@ -154,7 +154,7 @@ func (l *loop) run() {
 	}
 }
 
-// errForeign says that net/http is to read what was received.
+// errForeign leaves the received bytes to net/http.
 var errForeign = errors.New("takeover: the request is left to net/http")
 
 // receive waits for the next request and receives it, with the time-outs of the server.
@@ -169,7 +169,7 @@ func (l *loop) receive() error {
 			return err
 		}
 	}
-	// Old callers send the end of a line after a body, which net/http skips after POST.
+	// Old callers send the end of a line after a body, and net/http skips it after POST.
 	for n := 0; n < lineEnds && len(l.in) > 0 && (l.in[0] == '\r' || l.in[0] == '\n'); n++ {
 		l.in = l.in[1:]
 	}
@@ -209,7 +209,7 @@ func (l *loop) receive() error {
 	}
 }
 
-// waitForBody sets how long the loop waits for the rest of a body.
+// waitForBody sets the time for waiting for the rest of a body.
 func (l *loop) waitForBody() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -226,7 +226,7 @@ func (l *loop) endWaiting() {
 	l.waiting = false
 }
 
-// lineEnds is how many bytes net/http looks at for ends of lines before a request.
+// lineEnds is the number of bytes before a request among which net/http looks for ends of lines.
 const lineEnds = 4
 
 // read reads more.
@@ -241,7 +241,7 @@ func (l *loop) read() error {
 	case n > 0:
 		return nil
 	case err == io.EOF && len(l.in) > 0:
-		return errForeign // net/http answers what ends too early
+		return errForeign // net/http answers a request ending too early
 	}
 	return err
 }
@@ -275,11 +275,11 @@ func (l *loop) stop() {
 	if !l.calling {
 		l.closeLocked()
 	} else if l.waiting {
-		_ = l.conn.SetReadDeadline(after(lastPatience)) // a read that fails ends the loop
+		_ = l.conn.SetReadDeadline(after(lastPatience)) // a failed read ends the loop
 	}
 }
 
-// giveBack gives the connection back to its server, with what was read.
+// giveBack gives the connection back to its server, with the bytes read.
 func (l *loop) giveBack() {
 	l.watch.remove() // a stream may be watched there
 	l.mu.Lock()
@@ -301,7 +301,7 @@ func after(d time.Duration) time.Time {
 	return time.Now().Add(d)
 }
 
-// headTimeout is how long a server waits for the rest of a head; 0 is for no limit.
+// headTimeout is the time for which a server waits for the rest of a head; 0 is for no limit.
 func headTimeout(s *http.Server) time.Duration {
 	if s.ReadHeaderTimeout != 0 {
 		return s.ReadHeaderTimeout

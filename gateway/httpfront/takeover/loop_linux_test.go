@@ -25,13 +25,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 )
 
-// looped is a server whose connections are in loops from their second call on.
+// looped is a server with connections in loops from their second call on.
 type looped struct {
 	*httptest.Server
 	t       *testing.T
-	serve   http.HandlerFunc // what calls in a loop are answered by; nil for an answer of net/http's size
+	serve   http.HandlerFunc // answers calls in a loop; nil for an answer of net/http's size
 	logged  asynctest.Buffer
-	unable  atomic.Value // why the last connection is in no loop
+	unable  atomic.Value // the reason why the last connection is in no loop
 	answers atomic.Int64
 }
 
@@ -78,7 +78,7 @@ func (h *looped) reason() error {
 	return err
 }
 
-// loops returns the loops that serve.
+// loops returns the present loops.
 func (h *looped) loops() []*loop {
 	g := loopsOf(h.Config)
 	g.mu.Lock()
@@ -86,7 +86,7 @@ func (h *looped) loops() []*loop {
 	return slices.Collect(maps.Keys(g.all))
 }
 
-// calling returns how many calls the loops carry out.
+// calling returns the number of calls in loops.
 func (h *looped) calling() (n int) {
 	for _, l := range h.loops() {
 		l.mu.Lock()
@@ -98,7 +98,7 @@ func (h *looped) calling() (n int) {
 	return n
 }
 
-// early returns how many bytes have arrived during calls.
+// early returns the number of bytes arrived during calls.
 func (h *looped) early() (n int) {
 	for _, l := range h.loops() {
 		l.looking.Lock()
@@ -170,7 +170,7 @@ func (k *caller) wantEnd() {
 	}
 }
 
-// TestALoopServes has a connection served by a loop, each call with all that is its own.
+// TestALoopServes has a connection served by a loop, each call with everything of its own.
 func TestALoopServes(t *testing.T) {
 	for way, start := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -218,8 +218,8 @@ func TestALoopServes(t *testing.T) {
 	}
 }
 
-// TestLoopIdentity has a handler change what the first request says of its connection: the calls that follow are of
-// whom the connection proves.
+// TestLoopIdentity has a handler change the first request's view of its connection: the next calls are those of the
+// connection's proven caller.
 func TestLoopIdentity(t *testing.T) {
 	h := serveLoops(t, secure, func(s *http.Server) {
 		inner := s.Handler
@@ -308,7 +308,7 @@ func TestLoopPipelined(t *testing.T) {
 
 // TestLoopTimeouts has callers send nothing, half a head or half a body.
 func TestLoopTimeouts(t *testing.T) {
-	const head = bodyPatience * 9 / 10 // which the handshake of a slow machine may take, too
+	const head = bodyPatience * 9 / 10 // the handshake of a slow machine may take it, too
 	for way, start := range ways {
 		t.Run(way, func(t *testing.T) {
 			t.Run("idle", func(t *testing.T) {
@@ -353,7 +353,7 @@ func TestLoopPanics(t *testing.T) {
 	}
 }
 
-// TestNoLoop names the servers and the responses whose connections stay with net/http.
+// TestNoLoop names the servers and the responses with connections staying with net/http.
 func TestNoLoop(t *testing.T) {
 	for name, change := range map[string]func(*http.Server){
 		"read timeout":  func(s *http.Server) { s.ReadTimeout = time.Minute },
@@ -377,7 +377,7 @@ func TestNoLoop(t *testing.T) {
 	}
 }
 
-// TestLoopDeadline has a caller read nothing: a write of a loop ends at its deadline, also one that is set meanwhile.
+// TestLoopDeadline has a caller read nothing: a write of a loop ends at its deadline, also one set meanwhile.
 func TestLoopDeadline(t *testing.T) {
 	for name, set := range map[string]func(*http.ResponseController){
 		"before": func(c *http.ResponseController) { _ = c.SetWriteDeadline(time.Now().Add(200 * time.Millisecond)) },

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// call has the request that was received answered. It reports whether another one may follow on the connection.
+// call has the received request answered. It reports whether another one may follow on the connection.
 func (l *loop) call() (again bool) {
 	ctx, cancel := context.WithCancel(l.base)
 	defer cancel()
@@ -72,11 +72,11 @@ func (l *loop) logf(format string, args ...any) {
 	}
 }
 
-// listenAfter is the age of a call from which on a caller that leaves is noticed. To watch each call would cost a good
-// part of what a loop saves.
+// listenAfter is the age of a call from which on a leaving caller is noticed. Watching each call would cost a good part
+// of a loop's savings.
 const listenAfter = 20 * time.Millisecond
 
-// beginListening has a caller noticed that leaves during a call.
+// beginListening has a caller noticed if it leaves during a call.
 func (l *loop) beginListening(leave context.CancelFunc) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +93,7 @@ func (l *loop) listen() {
 	}
 }
 
-// endListening ends that. What the caller has sent meanwhile is pipelined.
+// endListening ends the listening. Bytes sent by the caller meanwhile are pipelined.
 func (l *loop) endListening() {
 	l.timer.Stop()
 	l.mu.Lock()
@@ -112,8 +112,8 @@ func (l *loop) endListening() {
 	l.pipelined = len(l.in) > 0
 }
 
-// look reads one byte of what has arrived during a call, through TLS, which learns of the end of the connection and of
-// new keys. As by net/http, a caller that has sent more is not watched any longer.
+// look reads one byte of those arrived during a call, through TLS, for it to learn of the end of the connection and of
+// new keys. As by net/http, a caller is not watched any longer once it has sent more.
 func (l *loop) look() {
 	l.looking.Lock()
 	defer l.looking.Unlock()
@@ -145,7 +145,7 @@ func (l *loop) unwatch() {
 	l.watch.remove()
 }
 
-// hijack gives the connection to a handler, with what was read of it.
+// hijack gives the connection to a handler, with the bytes read.
 func (l *loop) hijack() (net.Conn, []byte, error) {
 	l.unwatch()
 	l.mu.Lock()

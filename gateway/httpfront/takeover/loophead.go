@@ -11,10 +11,10 @@ import (
 	"strconv"
 )
 
-// maxHead is how large a head in a loop may be, in bytes: no server's MaxHeaderBytes is too small for it.
+// maxHead is the size of a head in a loop, at most, in bytes: no server's MaxHeaderBytes is too small for it.
 const maxHead = 4 << 10
 
-// shape is what the bytes of a request are so far.
+// shape is the state of a request in the bytes so far.
 type shape int
 
 const (
@@ -23,14 +23,15 @@ const (
 	whole                // its head is complete
 )
 
-// head is the head of a request. It is read by net/http, unless it is that of the request before, but for its length.
+// head is the head of a request. It is read by net/http, unless it equals the head of the request before, but for its
+// length.
 type head struct {
 	before, after []byte // the number of the field Content-Length
 	parsed        *http.Request
 	values        int // in its header
 }
 
-// read reads the head that b begins with. If it is whole, it returns its size, and that of its body.
+// read reads the head at the begin of b. If it is whole, it returns the sizes of the head and of the body.
 func (h *head) read(b []byte) (size, length int, is shape) {
 	if h.parsed != nil && bytes.HasPrefix(b, h.before) {
 		digits, length := number(b[len(h.before):])
@@ -52,7 +53,7 @@ func (h *head) read(b []byte) (size, length int, is shape) {
 	return end + 4, int(h.parsed.ContentLength), whole
 }
 
-// parse has net/http read a head that all readers of HTTP read alike. It reports false for any other.
+// parse has net/http read a head all readers of HTTP read alike. It reports false for any other.
 func (h *head) parse(b []byte) bool {
 	at := lengthOf(b)
 	if at < 0 {
@@ -74,7 +75,7 @@ func (h *head) parse(b []byte) bool {
 	return true
 }
 
-// request returns a new request with this head and a body of a length. Handlers may change all that it holds.
+// request returns a new request with this head and a body of a length. Handlers may change all its contents.
 func (h *head) request(ctx context.Context, length int) *http.Request {
 	r := h.parsed.WithContext(ctx)
 	r.URL = new(url.URL)
@@ -91,7 +92,7 @@ func (h *head) request(ctx context.Context, length int) *http.Request {
 	return r
 }
 
-// number reads the digits that b begins with, and says how many they are; 0 if they are not as a number is written.
+// number reads the digits at the begin of b, and returns their number; 0 if they are not a number in its usual form.
 func number(b []byte) (digits, n int) {
 	const most = 7
 	for digits < len(b) && b[digits] >= '0' && b[digits] <= '9' {
@@ -104,8 +105,8 @@ func number(b []byte) (digits, n int) {
 	return digits, n
 }
 
-// lengthOf returns where in a head the number of its field Content-Length begins. It returns -1 for a head that a
-// reader of HTTP may take for another one, or that says more than what the request is.
+// lengthOf returns the place in a head at which the number of its field Content-Length begins. It returns -1 for a head
+// open to several readings, or with a field beyond a plain request.
 func lengthOf(b []byte) (at int) {
 	line, rest, _ := bytes.Cut(b, []byte("\r\n"))
 	target, post := bytes.CutPrefix(line, []byte("POST /"))

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// call is a request that a loop serves.
+// call is a request for a loop.
 func call(path, body string) string {
 	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
 }
 
-// requests are what callers send in a loop, and what they may only send to net/http.
+// requests are the requests of callers in a loop, and those left to net/http.
 func requests() map[string]string {
 	const post = "POST /first HTTP/1.1\r\nHost: x\r\n"
 	all := map[string]string{
@@ -96,7 +96,7 @@ func requests() map[string]string {
 		"Host: x", "Host: y", "host: y", "Authorization: Bearer a", "Cookie: a=b\r\nCookie: c=d", "A: b\r\nA: c",
 		strings.Repeat("A: b\r\n", 400) + "A: b",
 	} {
-		// What is left of the body, where it is in no chunks, is no request.
+		// The rest of the body, if it is in no chunks, is no request.
 		all["field, "+line] = post + line + "\r\nContent-Length: 5\r\n\r\n0\r\n\r\n"
 	}
 	for _, line := range []string{

@@ -48,8 +48,8 @@ func loopsOf(s *http.Server) *loops {
 	return g
 }
 
-// Wait waits until the loops of all servers that are shutting down have ended: each ends with the call that it carries
-// out. http.Server.Shutdown does not wait for them.
+// Wait waits until the loops of all servers shutting down have ended: each ends with its present call.
+// http.Server.Shutdown does not wait for them.
 func Wait(ctx context.Context) error {
 	servers.mu.Lock()
 	all := slices.Collect(maps.Values(servers.loops))
@@ -86,7 +86,7 @@ func (g *loops) remove(l *loop) {
 	g.forget()
 }
 
-// stop closes the connections that rest, and those in a call at its end.
+// stop closes the resting connections, and those in a call at its end.
 func (g *loops) stop() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -99,7 +99,7 @@ func (g *loops) stop() {
 	g.forget()
 }
 
-// forget frees what is kept of a server that has shut down. g.mu is held.
+// forget frees the memory of a server after its shutdown. g.mu is held.
 func (g *loops) forget() {
 	if !g.ended.Load() || len(g.all) > 0 {
 		return

@@ -25,7 +25,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// twin is a server that notes the requests that it sees. Its answers depend on their paths.
+// twin is a server noting the requests it sees. Its answers depend on their paths.
 type twin struct {
 	*httptest.Server
 	loops bool // with loops; else it is all of net/http's
@@ -81,7 +81,7 @@ func (s *twin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answers are how else requests are answered, by their paths.
+// answers are other answers to requests, by their paths.
 var answers = map[string]func(http.ResponseWriter){
 	"/unread": func(w http.ResponseWriter) { _, _ = io.WriteString(w, "nothing was read") },
 	"/empty":  func(http.ResponseWriter) {},
@@ -257,8 +257,8 @@ var answers = map[string]func(http.ResponseWriter){
 	},
 }
 
-// exchange sends requests on a new connection, which is in a loop by then if the server has loops. It returns which the
-// server has seen, the answers, and whether the connection was reset.
+// exchange sends requests on a new connection, in a loop by then if the server has loops. It returns the requests seen
+// by the server, the answers, and whether the connection was reset.
 func (s *twin) exchange(t *testing.T, parts [][]byte) (seen []string, answered string, reset bool) {
 	t.Helper()
 	c, err := net.Dial("tcp", s.Listener.Addr().String())
@@ -320,7 +320,7 @@ func wantSame(t *testing.T, way string, parts [][]byte) {
 	both := twins()[way]
 	seen, answered, reset := both[0].exchange(t, parts)
 	seen2, answered2, reset2 := both[1].exchange(t, parts)
-	if reset || reset2 { // what was sent before may be lost
+	if reset || reset2 { // bytes sent before may be lost
 		n := min(len(answered), len(answered2))
 		answered, answered2 = answered[:n], answered2[:n]
 	}
@@ -350,7 +350,7 @@ func TestALoopIsTheSame(t *testing.T) {
 	}
 }
 
-// FuzzLoop is TestALoopIsTheSame for what a caller may think of.
+// FuzzLoop is TestALoopIsTheSame for any idea of a caller.
 func FuzzLoop(f *testing.F) {
 	for _, sent := range requests() {
 		f.Add([]byte(sent), uint16(len(sent)/2), false)

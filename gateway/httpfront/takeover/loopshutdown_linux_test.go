@@ -15,8 +15,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 )
 
-// TestLoopShutdown shuts a server down: a connection that rests is closed, and one in a call after its answer, for
-// which Wait waits.
+// TestLoopShutdown shuts a server down: a resting connection is closed, and one in a call after its answer. Wait waits
+// for the answer.
 func TestLoopShutdown(t *testing.T) {
 	for way, start := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestLoopShutdownInABody(t *testing.T) {
 }
 
 // TestLoopShutdownWhileReading has a read of a caller wait, as TLS lets it if the caller asks for new keys and reads
-// nothing: all else that is to be done at a shutdown is done.
+// nothing: the rest of a shutdown is done.
 func TestLoopShutdownWhileReading(t *testing.T) {
 	held := &heldConn{began: make(chan bool), end: make(chan bool)}
 	g := &loops{all: make(map[*loop]struct{})}
@@ -97,11 +97,11 @@ func TestLoopShutdownWhileReading(t *testing.T) {
 	<-looked
 }
 
-// heldConn is a connection whose reads wait.
+// heldConn is a connection with waiting reads.
 type heldConn struct {
 	net.Conn
 	began, end chan bool
-	gives      []string // what the first reads return; others find the end
+	gives      []string // the results of the first reads; others find the end
 	deadline   atomic.Pointer[time.Time]
 }
 

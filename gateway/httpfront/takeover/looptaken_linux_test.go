@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// take answers with a stream, whose connection is taken over.
+// take answers with a stream on a taken over connection.
 func (h *looped) take(w http.ResponseWriter, r *http.Request, taken chan<- *Conn) {
 	if _, err := io.Copy(io.Discard, r.Body); err != nil {
 		h.t.Error(err)
@@ -31,8 +31,8 @@ func (h *looped) take(w http.ResponseWriter, r *http.Request, taken chan<- *Conn
 	taken <- c
 }
 
-// TestLoopTaken has a stream that began in a loop taken over, or one on a connection that a loop has given back; then
-// its connection is given back.
+// TestLoopTaken has a stream begun in a loop taken over, or one on a connection given back by a loop; then its
+// connection is given back.
 func TestLoopTaken(t *testing.T) {
 	const chunked = "POST /first HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
 	for name, sent := range map[string]string{
@@ -62,7 +62,7 @@ func TestLoopTaken(t *testing.T) {
 	}
 }
 
-// corked is a connection whose writes are sent together.
+// corked is a connection with writes sent together.
 type corked struct {
 	net.Conn
 	on   bool
@@ -77,8 +77,8 @@ func (c *corked) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestLoopTakenPipelined: over TLS, a call that comes with the one before it, in a record of its own, is answered where
-// that one is a stream, or the connection is closed behind the stream.
+// TestLoopTakenPipelined: over TLS, a call beside the one before it, in a record of its own, is answered if the first
+// is a stream, or the connection is closed behind the stream.
 func TestLoopTakenPipelined(t *testing.T) {
 	h := serveLoops(t, secure, nil)
 	taken := make(chan *Conn, 1)

@@ -4,18 +4,18 @@ package takeover
 
 import "sync"
 
-// maxReaders is how many connections of streams are read at once.
+// maxReaders is the number of connections of streams read at once, at most.
 const maxReaders = 64
 
 // streams reads the connections of streams.
 var streams readers
 
-// readers read connections on which something has arrived. A caller may make a read wait, by records of TLS that have
-// to be answered: that delays the reads of other streams, and nothing else.
+// readers read connections with arrived bytes. A caller may make a read wait, by records of TLS in need of an answer:
+// this delays the reads of other streams, and nothing else.
 type readers struct {
 	mu      sync.Mutex
 	waiting []func() // each of another connection
-	running int      // goroutines, which end when nothing waits
+	running int      // goroutines; they end when nothing waits
 }
 
 // have has a connection read soon. It does not wait.

@@ -19,10 +19,10 @@ import (
 // The sizes of the buffers of net/http, in bytes.
 const (
 	beforeChunks = 2 << 10 // of a body: a longer one is sent in chunks, unless its length is given
-	beforeSend   = 4 << 10 // of what is to be sent
+	beforeSend   = 4 << 10 // of an answer
 )
 
-// response answers one call of a loop. The caller is sent what net/http would send.
+// response answers one call of a loop. The caller is sent the same bytes as by net/http.
 type response struct {
 	loop     *loop
 	hijacked atomic.Bool
@@ -32,18 +32,18 @@ type response struct {
 	frozen   http.Header   // the header as of WriteHeader, until the head is written
 	length   int64         // of the body; -1 if it is not known
 	written  int64         // of the body
-	body     *bufio.Writer // what is not in chunks yet; nil if the head is written at once
+	body     *bufio.Writer // bytes not in chunks yet; nil if the head is written at once
 	began    bool          // the head is written
 	chunked  bool
 	closes   bool // the connection
 	done     bool // the handler has returned
 	trailers []string
 
-	out *[]byte // what is not sent yet; nil when the response has ended
+	out *[]byte // bytes not sent yet; nil when the response has ended
 	err error   // of the connection
 
 	mu       sync.Mutex
-	deadline time.Time // of the writes that follow
+	deadline time.Time // of the next writes
 	set      time.Time // the deadline of the connection
 	sending  bool
 }
@@ -150,7 +150,7 @@ func (b pieces) Write(p []byte) (int, error) {
 	return len(p), w.err
 }
 
-// send sends what was written.
+// send sends the bytes written.
 func (w *response) send() {
 	if w.err != nil || len(*w.out) == 0 {
 		return
@@ -170,7 +170,8 @@ func (w *response) send() {
 	w.sending = false
 }
 
-// SetWriteDeadline is for http.ResponseController. The deadline is set when something is sent, which most are not.
+// SetWriteDeadline is for http.ResponseController. The deadline is set when something is sent, and most deadlines never
+// are.
 func (w *response) SetWriteDeadline(t time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -201,7 +202,7 @@ func (w *response) FlushError() error {
 	return w.err
 }
 
-// flush writes the head, and what there is of the body.
+// flush writes the head, and the bytes of the body so far.
 func (w *response) flush() {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
@@ -219,7 +220,7 @@ func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if w.out == nil || w.hijacked.Swap(true) {
 		return nil, nil, http.ErrHijacked
 	}
-	if w.status != 0 { // the head is sent, and what is not in chunks yet is not
+	if w.status != 0 { // the head is sent, and bytes not in chunks yet are not
 		if !w.began {
 			w.writeHead(w.frozen, nil)
 		}

@@ -117,7 +117,7 @@ func (w *response) field(name, value string) {
 
 func (w *response) add(s string) { *w.out = append(*w.out, s...) }
 
-// buffer writes to what is not sent yet.
+// buffer appends to the unsent bytes.
 func (w *response) buffer() buffer { return buffer{w.out} }
 
 // buffer appends to a slice.

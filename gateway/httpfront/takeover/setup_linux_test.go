@@ -26,7 +26,7 @@ import (
 
 type socketKey struct{}
 
-// host is a server whose handler sends a head, has the connection taken over, and hands it to the test.
+// host is a server with a handler that sends a head, has the connection taken over, and hands it to the test.
 type host struct {
 	*httptest.Server
 	t      *testing.T
@@ -36,7 +36,7 @@ type host struct {
 
 	taken chan *Conn
 	gone  chan struct{} // receives when a caller has left
-	err   chan error    // of a connection that was not taken over
+	err   chan error    // of a connection not taken over
 }
 
 func serve(t *testing.T, start func(*httptest.Server)) *host {
@@ -67,7 +67,7 @@ func withSocket(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, socketKey{}, socket)
 }
 
-// plain and secure are how a host may be served.
+// plain and secure are the ways of serving a host.
 func plain(s *httptest.Server) { s.Start() }
 
 func secure(s *httptest.Server) {
@@ -105,7 +105,7 @@ func (h *host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.taken <- c
 }
 
-// certificate is what callers present.
+// certificate is the callers' certificate.
 var certificate = sync.OnceValue(func() tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -168,7 +168,7 @@ func (h *host) write(c *Conn, text string) {
 	}
 }
 
-// descriptors returns how many descriptors the process has open.
+// descriptors returns the number of open descriptors of the process.
 func descriptors(t *testing.T) int {
 	t.Helper()
 	open, err := os.ReadDir("/proc/self/fd")

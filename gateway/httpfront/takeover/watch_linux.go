@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// supported says that this system can watch connections.
+// supported is true: this system can watch connections.
 const supported = true
 
 // connections watches the connections of all streams.
 var connections watcher
 
-// watcher reports which connections can be read. It has one epoll descriptor and one goroutine for all of them, and
-// neither while there is none. The goroutine waits in the runtime's poller, which watches the descriptor, so that it
-// occupies no thread.
+// watcher reports readable connections. It has one epoll descriptor and one goroutine for all of them, and neither
+// while there is none. The goroutine waits in the runtime's poller, which watches the descriptor, so it occupies no
+// thread.
 type watcher struct {
 	mu     sync.Mutex
 	last   uint64 // the id of the newest watch; ids are never used again, unlike descriptors
@@ -78,7 +78,7 @@ func (w *watcher) open() error {
 	return nil
 }
 
-// control changes what is reported of a connection. w.mu is held.
+// control changes the reports about a connection. w.mu is held.
 func (x *watch) control(operation int, events uint32) error {
 	event := unix.EpollEvent{Events: events | unix.EPOLLONESHOT, Fd: int32(uint32(x.id)), Pad: int32(x.id >> 32)}
 	var failed error
@@ -120,7 +120,7 @@ func (x *watch) remove() {
 		w.mu.Unlock()
 		return
 	}
-	_ = x.control(unix.EPOLL_CTL_DEL, 0) // it fails for a socket that has been closed, which is no longer watched
+	_ = x.control(unix.EPOLL_CTL_DEL, 0) // it fails for a closed socket, which is no longer watched
 	delete(w.byID, x.id)
 	file, done := w.epoll, w.done
 	if len(w.byID) == 0 {
@@ -161,7 +161,7 @@ func (w *watcher) wait(epoll *os.File, done chan<- struct{}) {
 	})
 }
 
-// report calls gone of the connections that were closed, and read of the others.
+// report calls gone of the closed connections, and read of the others.
 func (w *watcher) report(events []unix.EpollEvent) {
 	for i := range events {
 		w.mu.Lock()

@@ -12,7 +12,7 @@ import (
 )
 
 // TestReadsThatWait has more reads of streams wait than there are readers. Meanwhile the callers of other streams
-// leave, which is noticed, and a caller whose connection rests makes its next call.
+// leave, and are noticed, and a caller on a resting connection makes its next call.
 func TestReadsThatWait(t *testing.T) {
 	h := serve(t, plain)
 	stream := func() (net.Conn, *Conn) {
@@ -30,7 +30,7 @@ func TestReadsThatWait(t *testing.T) {
 	var waiting []*Conn
 	for range maxReaders + 10 {
 		c, taken := stream()
-		taken.reading.Lock() // as the read of a caller that does not read what TLS has to answer
+		taken.reading.Lock() // as the read of a caller not reading TLS's answers
 		waiting = append(waiting, taken)
 		h.send(c, "x")
 	}

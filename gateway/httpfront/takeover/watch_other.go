@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// supported says that this system cannot watch connections.
+// supported is false: this system cannot watch connections.
 const supported = false
 
 var connections watcher
