@@ -13,13 +13,13 @@ import (
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
-// An AID is shown where it is that of the gateway, of a fronted agent, or of a client while it is logged in. Of others
-// there is nothing, and nothing is kept of those that are asked for.
+// An AID is shown if it is the gateway's, a fronted agent's, or a client's while it is logged in. Of others there is
+// nothing, and nothing is kept of questions for them.
 
 const certificates = "/pki/cert/" // and an AID
 
-// certificate sends the certificate of an AID, with those that lead from it to the roots. A client may name the one
-// that it wants by its fingerprint.
+// certificate sends the certificate of an AID, with those between it and the roots. A client may choose one by its
+// fingerprint.
 func (s *Site) certificate(w http.ResponseWriter, r *http.Request) {
 	aid, err := aun.ParseAID(strings.TrimPrefix(r.URL.Path, certificates))
 	if err != nil {
@@ -45,8 +45,7 @@ func (s *Site) certificate(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// chainOf returns the certificate of an AID, and those that lead from it to the roots; none of an AID that is not
-// shown.
+// chainOf returns the certificate of an AID, and those between it and the roots; none of a hidden AID.
 func (s *Site) chainOf(ctx context.Context, aid aun.AID) ([]*x509.Certificate, error) {
 	if aid == s.Identity.AID {
 		return s.Identity.Chain, nil
@@ -65,7 +64,7 @@ func (s *Site) chainOf(ctx context.Context, aid aun.AID) ([]*x509.Certificate, e
 	return []*x509.Certificate{made}, nil
 }
 
-// clientOf returns the certificates of a client that is logged in; none where none is.
+// clientOf returns the certificates of a logged-in client; none if there is none.
 func (s *Site) clientOf(ctx context.Context, aid aun.AID) ([]*x509.Certificate, error) {
 	if s.Client == nil {
 		return nil, nil
@@ -73,7 +72,7 @@ func (s *Site) clientOf(ctx context.Context, aid aun.AID) ([]*x509.Certificate, 
 	return s.Client(ctx, aid)
 }
 
-// agentMD sends the agent.md of the AID that the host is. That of a client has nothing but its name.
+// agentMD sends the agent.md of the host's AID. A client's has nothing but its name.
 func (s *Site) agentMD(w http.ResponseWriter, r *http.Request) {
 	aid, _ := aun.ParseAID(hostOf(r)) // Find has parsed it
 	if e := s.Directory.get(r.Context(), aid); e != nil {
@@ -91,7 +90,7 @@ func (s *Site) agentMD(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// notNow answers a request while it is not known who is logged in: a 404 would say that there is no such AID.
+// notNow answers a request while the logins are not known: a 404 would deny the AID.
 func notNow(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "1")
 	http.Error(w, "it is not known now who is logged in; ask again", http.StatusServiceUnavailable)

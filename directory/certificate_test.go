@@ -13,7 +13,7 @@ import (
 )
 
 // TestWhoIsShown: there are a certificate and an agent.md of each fronted agent, and of a client while it is logged in;
-// of others there is nothing, and a name that is no AID is not even looked for.
+// of others there is nothing, and a name other than an AID is not even looked for.
 func TestWhoIsShown(t *testing.T) {
 	s, pki := newSite(t)
 	alice := pki.Identity("alice.aid.pub")

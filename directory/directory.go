@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package directory shows AUN clients the agents that this process fronts: each agent's agent.md, the methods search.*,
-// and the public documents that AUN has on the hosts of a gateway and of its agents, such as the certificates of those
-// who are there.
+// Package directory shows AUN clients the agents fronted by this process: each agent's agent.md, the methods search.*,
+// and the public documents of AUN on the hosts of a gateway and of its agents, such as the certificates of present
+// AIDs.
 package directory
 
 import (
@@ -23,17 +23,16 @@ import (
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
-const maxChanges = 4096 // that are kept for search.changes
+const maxChanges = 4096 // kept for search.changes
 
-// Directory shows the agents of a catalogue that have an AID. Its methods may be called by any number of goroutines at
-// once.
+// Directory shows the agents of a catalogue with an AID. Its methods may be called by any number of goroutines at once.
 type Directory struct {
 	catalog *catalog.Catalog
 	epoch   string // a part of each cursor: the cursors of another process are of no use
 
 	mu       sync.Mutex
 	own      *aun.Identity    // of the gateway; nil for none
-	known    []*catalog.Entry // what was taken over from the catalogue
+	known    []*catalog.Entry // the last entries taken over from the catalogue
 	agents   map[aun.AID]*catalog.Entry
 	entries  []*entry // by AID; each is replaced when its agent changes
 	changes  []change // the oldest first
@@ -41,7 +40,7 @@ type Directory struct {
 	changed  time.Time
 }
 
-// entry is what is known of an agent. It is not changed.
+// entry is the directory's knowledge of an agent. It is not changed.
 type entry struct {
 	aid       aun.AID
 	card      *translate.Card
@@ -52,7 +51,7 @@ type entry struct {
 	updatedAt time.Time
 }
 
-// change is an agent that was added, changed or removed.
+// change is an added, changed or removed agent.
 type change struct {
 	sequence int
 	aid      aun.AID
@@ -67,8 +66,8 @@ func New(of *catalog.Catalog) *Directory {
 	return &Directory{catalog: of, epoch: hex.EncodeToString(random[:])}
 }
 
-// Set sets the identity of the gateway, which may be nil, after the agents of the catalogue were replaced. An agent.md
-// is signed if its agent has the AID of the gateway: clients accept no other key for it.
+// Set sets the identity of the gateway, possibly nil, after the agents of the catalogue were replaced. An agent.md is
+// signed if its agent has the AID of the gateway: clients accept no other key for it.
 func (d *Directory) Set(own *aun.Identity) {
 	d.mu.Lock()
 	d.own = own
@@ -76,7 +75,7 @@ func (d *Directory) Set(own *aun.Identity) {
 	d.take() // until their cards have been read
 }
 
-// take takes over what the catalogue has now. It is asked under d.mu, so that no older state follows a newer one.
+// take takes over the present entries of the catalogue. It is asked under d.mu, so no older state follows a newer one.
 func (d *Directory) take() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -116,8 +115,8 @@ func (d *Directory) Has(aid aun.AID) bool {
 	return ok
 }
 
-// list returns the entries of all agents, by AID, after their cards have been read where that is due. The result is not
-// to be changed.
+// list returns the entries of all agents, by AID, after their cards have been read if this is due. The result is not to
+// be changed.
 func (d *Directory) list(ctx context.Context) []*entry {
 	d.refresh(ctx)
 	d.mu.Lock()
@@ -136,7 +135,7 @@ func (d *Directory) get(ctx context.Context, aid aun.AID) *entry {
 	return d.find(aid)
 }
 
-// refresh has the catalogue read the agents where that is due, and takes over what has changed.
+// refresh has the catalogue read the agents if this is due, and takes over the changes.
 func (d *Directory) refresh(ctx context.Context) {
 	d.catalog.Entries(ctx)
 	d.take()
@@ -186,8 +185,8 @@ func (d *Directory) put(aid aun.AID, card *translate.Card, changed time.Time) {
 	d.record(aid, false)
 }
 
-// signer returns the certificate whose key signs the agent.md of an agent: the gateway's, if it has the key of the
-// agent; otherwise nil.
+// signer returns the certificate of the key for signing the agent.md of an agent: the gateway's, if it has the key of
+// the agent; otherwise nil.
 func (d *Directory) signer(aid aun.AID) *x509.Certificate {
 	if d.own == nil || d.own.AID != aid || len(d.own.Chain) == 0 {
 		return nil
@@ -195,7 +194,7 @@ func (d *Directory) signer(aid aun.AID) *x509.Certificate {
 	return d.own.Chain[0]
 }
 
-// sign returns an agent.md with the signature of a signer, which may be nil.
+// sign returns an agent.md with the signature of a signer. The signer may be nil.
 func (d *Directory) sign(text []byte, signer *x509.Certificate, at time.Time) []byte {
 	if signer == nil {
 		return text

@@ -36,7 +36,7 @@ func (d *Directory) set(own *aun.Identity, agents ...catalog.Agent) {
 	d.Set(own)
 }
 
-// fixed returns an agent whose card does not change.
+// fixed returns an agent with an unchanging card.
 func fixed(aid string, card *translate.Card) catalog.Agent {
 	return catalog.Agent{Name: aid, AID: aid, Card: func(context.Context) (*translate.Card, time.Time, error) {
 		return card, newYear, nil
@@ -221,8 +221,8 @@ func TestChanges(t *testing.T) {
 	})
 }
 
-// TestHangingCard: an agent whose card does not arrive delays a search for no longer than 2 s, once a minute, and is
-// shown without it.
+// TestHangingCard: an agent without an answer for its card delays a search for no longer than 2 s, once a minute, and
+// is shown without it.
 func TestHangingCard(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		d := of()
@@ -263,8 +263,8 @@ func FuzzSearch(f *testing.F) {
 	})
 }
 
-// TestConcurrentChanges: requests that read the catalogue while it changes take over its states in their order. An
-// agent that stays is in no change but the first.
+// TestConcurrentChanges: requests reading the catalogue while it changes take over its states in their order. A
+// remaining agent is in no change but the first.
 func TestConcurrentChanges(t *testing.T) {
 	d := of()
 	var readers sync.WaitGroup

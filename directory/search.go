@@ -28,7 +28,7 @@ const (
 	maxQueryWords = 16
 )
 
-// Search answers the methods search.* with a result in JSON. ok is false where there is no such method. An error is an
+// Search answers the methods search.* with a result in JSON. ok is false if there is no such method. An error is an
 // *aun.Error.
 func (d *Directory) Search(
 	ctx context.Context, method string, params gjson.Result,
@@ -76,8 +76,8 @@ type item struct {
 
 func agentMDURL(aid aun.AID) string { return "https://" + string(aid) + "/agent.md" }
 
-// query finds the agents that have all words of q and all tags. An agent that has a word in its name or AID comes
-// before the others.
+// query finds the agents with all words of q and all tags. An agent with a word in its name or AID comes before the
+// others.
 func (d *Directory) query(ctx context.Context, params gjson.Result) (any, error) {
 	q, err := text(params, "q", maxQuery)
 	if err != nil {
@@ -184,7 +184,7 @@ type suggestion struct {
 	Value string `json:"value"`
 }
 
-// suggest returns the names, tags and AIDs that begin with a prefix; without one, all tags.
+// suggest returns the names, tags and AIDs with a prefix; without one, all tags.
 func (d *Directory) suggest(ctx context.Context, params gjson.Result) (any, error) {
 	prefix, err := text(params, "prefix", maxQuery)
 	if err != nil {
@@ -230,7 +230,7 @@ func (d *Directory) apInfo(ctx context.Context) any {
 	}
 }
 
-// version returns the version of the snapshot that holds everything up to a change.
+// version returns the version of the snapshot with everything up to a change.
 func version(changed time.Time) string { return changed.UTC().Format("2006-01-02T15:04:05.000000Z") }
 
 // snapshot returns a page of all agents. A cursor belongs to one version: when anything has changed since, the caller
@@ -292,7 +292,7 @@ func (d *Directory) changesAfter(ctx context.Context, params gjson.Result) (any,
 	d.refresh(ctx)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	first := d.sequence - len(d.changes) // the number before the first change that is kept
+	first := d.sequence - len(d.changes) // the number before the first kept change
 	if after < first || after > d.sequence {
 		return nil, aun.Errorf(codes.CursorExpired, "the changes after this cursor are not kept; get the snapshot")
 	}
@@ -318,7 +318,7 @@ func (d *Directory) changesAfter(ctx context.Context, params gjson.Result) (any,
 		"has_more": next < d.sequence}, nil
 }
 
-// text returns a parameter that is a string; an absent one, and null, is empty.
+// text returns a string parameter; an absent one, and null, is empty.
 func text(params gjson.Result, name string, most int) (string, error) {
 	v := params.Get(name)
 	switch {
@@ -332,7 +332,7 @@ func text(params gjson.Result, name string, most int) (string, error) {
 	return v.Str, nil
 }
 
-// texts returns a parameter that is a list of strings.
+// texts returns a parameter with a list of strings.
 func texts(params gjson.Result, name string) (list []string, err error) {
 	v := params.Get(name)
 	switch {
@@ -352,7 +352,7 @@ func texts(params gjson.Result, name string) (list []string, err error) {
 	return list, err
 }
 
-// number returns a parameter that is a whole number of 1 or more. A larger one than most counts as most.
+// number returns a parameter with a whole number of 1 or more. A larger one than most counts as most.
 func number(params gjson.Result, name string, otherwise, most int) (int, error) {
 	v := params.Get(name)
 	if !v.Exists() || v.Type == gjson.Null {
@@ -365,8 +365,8 @@ func number(params gjson.Result, name string, otherwise, most int) (int, error) 
 	return int(min(n, float64(most))), nil
 }
 
-// offset returns the number in the parameter cursor, which begins with a prefix; 0 where it is absent. A cursor of
-// another process has expired.
+// offset returns the number in the parameter cursor, after a prefix; 0 if it is absent. A cursor of another process has
+// expired.
 func (d *Directory) offset(params gjson.Result, prefix string) (int, error) {
 	s, err := text(params, "cursor", 64)
 	if err != nil || s == "" {

@@ -20,29 +20,29 @@ import (
 )
 
 // Site serves the public documents of AUN: on every host those of a gateway, and on the host of each agent, and of each
-// client that is logged in, its agent.md. They need no login. A Site may serve any number of requests at once.
+// logged-in client, its agent.md. They need no login. A Site may serve any number of requests at once.
 type Site struct {
 	Directory *Directory
 	Identity  *aun.Identity // of the gateway
-	Roots     *aun.Roots    // that the certificates of clients must chain to; also those of Identity
+	Roots     *aun.Roots    // for the chains of clients' certificates; also those of Identity
 	CRL       []byte        // the list of revoked certificates, in PEM; nil for none
 	Issued    time.Time     // when the roots were configured
-	// Client returns the certificates with which a client is logged in, its own first; none where it is not. An error
-	// says that this is not known now. nil: there are no clients.
+	// Client returns the certificates of a client's login, its own first; none if it is not logged in. After an error, the
+	// login is not known now. nil: there are no clients.
 	Client func(ctx context.Context, aid aun.AID) ([]*x509.Certificate, error)
-	// Agents are the certificates of agents that have one of their own.
+	// Agents are the certificates of agents with one of their own.
 	Agents map[aun.AID][]*x509.Certificate
-	// Gateway returns the URL at which clients connect, for a request to a host.
+	// Gateway returns the URL for clients' connections, for a request to a host.
 	Gateway func(r *http.Request) string
 	// Healthy reports whether clients may connect now; nil for always.
 	Healthy func() bool
 }
 
-// documentAge is how long a document may be cached, in seconds.
+// documentAge is the time for which a document may be cached, in seconds.
 const documentAge = "60"
 
-// Find returns the handler of a request; nil if its path is none of AUN's. What is not here is answered with 404 and a
-// sentence: without a handler, a site may answer with 200 and nothing, which clients take for the document.
+// Find returns the handler of a request; nil if its path is none of AUN's. A missing document is answered with 404 and
+// a sentence: without a handler, a site may answer with 200 and nothing, and clients take this for the document.
 func (s *Site) Find(r *http.Request) http.Handler {
 	switch path := r.URL.Path; {
 	case path == "/.well-known/aun-gateway":
@@ -69,7 +69,7 @@ func (s *Site) Find(r *http.Request) http.Handler {
 	return nil
 }
 
-// missing answers a request for what is not here.
+// missing answers a request for a missing document.
 func missing(w http.ResponseWriter, sentence string) { http.Error(w, sentence, http.StatusNotFound) }
 
 // hostOf returns the host of a request, without its port.
@@ -80,7 +80,7 @@ func hostOf(r *http.Request) string {
 	return r.Host
 }
 
-// get returns a handler that only GET and HEAD reach.
+// get returns a handler for GET and HEAD only.
 func get(f http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -92,7 +92,7 @@ func get(f http.HandlerFunc) http.Handler {
 	})
 }
 
-// send sends a document, or says that the caller has it.
+// send sends a document, or tells the caller of its unchanged copy.
 func send(w http.ResponseWriter, r *http.Request, media string, body []byte, changed time.Time) {
 	sum := sha256.Sum256(body)
 	tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
@@ -123,7 +123,7 @@ const (
 	markdownType = "text/markdown; charset=utf-8"
 )
 
-// noTime is when a document was changed whose time is not known.
+// noTime is the time of a document with an unknown time of change.
 var noTime time.Time
 
 func sendJSON(w http.ResponseWriter, r *http.Request, v any) {
@@ -155,7 +155,7 @@ func (s *Site) health(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// chain sends the certificates above that of the gateway, its issuer first and the root last.
+// chain sends the certificates above the gateway's, its issuer first and the root last.
 func (s *Site) chain(w http.ResponseWriter, r *http.Request) {
 	if len(s.Identity.Chain) == 0 {
 		missing(w, "the gateway has no certificate yet")
@@ -197,7 +197,7 @@ func fingerprintOf(c *x509.Certificate) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// tokenKey sends the key that verifies the tokens of the gateway, for another gateway that is to accept them.
+// tokenKey sends the key for verifying the tokens of the gateway, for another gateway accepting them.
 func (s *Site) tokenKey(w http.ResponseWriter, r *http.Request) {
 	key, err := s.Identity.TokenKey()
 	if err != nil {

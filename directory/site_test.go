@@ -115,7 +115,7 @@ func TestSite(t *testing.T) {
 	}
 }
 
-// TestChain: a client that trusts the root finds its way from the gateway's certificate.
+// TestChain: a client with trust in the root finds its way from the gateway's certificate.
 func TestChain(t *testing.T) {
 	s, pki := newSite(t)
 	chain, err := aun.ParseChain(request(s, "GET", "https://gateway.aid.pub/pki/chain").Body.String())
@@ -147,7 +147,7 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestETag: HEAD has the header of GET, and a caller that has the document is not sent it again.
+// TestETag: HEAD has the header of GET, and a caller with the document is not sent it again.
 func TestETag(t *testing.T) {
 	s, _ := newSite(t)
 	const url = "https://travel.aid.pub/agent.md"
@@ -205,8 +205,8 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-// TestRenewedSigner: an agent.md that has not changed is signed anew where the certificate of the gateway is another
-// one, and its other agents' are as they were.
+// TestRenewedSigner: an unchanged agent.md is signed anew if the certificate of the gateway is another one, and its
+// other agents' are as they were.
 func TestRenewedSigner(t *testing.T) {
 	pki := auntest.NewPKI(t)
 	gateway := fixed("gateway.aid.pub", &translate.Card{Name: "Gateway"})
