@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// AID is the identity of an agent: a name in lower case that ends with the name of its issuer, as in alice.aid.pub.
+// AID is the identity of an agent: a name in lower case, with the name of its issuer at the end, as in alice.aid.pub.
 type AID string
 
-// ParseAID returns the AID that a text stands for. Upper case counts as lower case.
+// ParseAID returns the AID in a text. Upper case counts as lower case.
 func ParseAID(text string) (AID, error) {
 	if len(text) > 253 || !strings.Contains(text, ".") {
 		return "", fmt.Errorf("%q is not an AID: it must have the form name.issuer, as in alice.aid.pub", cut(text))
@@ -36,7 +36,7 @@ func foreign(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
 }
 
-// cut returns the beginning of a text that a message quotes.
+// cut returns the beginning of a text for a message.
 func cut(text string) string {
 	const most = 64
 	if len(text) > most {

@@ -22,23 +22,22 @@ const (
 	defaultRefreshLife = 7 * 24 * time.Hour
 )
 
-// AuthorityConfig says how an Authority works. Identity and Roots are required.
+// AuthorityConfig configures an Authority. Identity and Roots are required.
 type AuthorityConfig struct {
 	Identity *Identity // signs nonces, and the key of the tokens is derived from it; it has a certificate
-	Roots    *Roots    // of the AIDs that may log in
+	Roots    *Roots    // of the AIDs allowed to log in
 
 	Issuer string // its tokens are those of auth.{Issuer}. Default: the issuer of Identity
-	// ForeignKeys are the keys of the authentication services whose tokens are accepted, each by the issuer that it is
-	// of: a key signs for AIDs of its issuer, and for no others. The key of Identity is not one of them: tokens that it
-	// has signed may be forged.
+	// ForeignKeys are the keys of the accepted authentication services for tokens, each by its issuer: a key signs for
+	// AIDs of its issuer, and for no others. The key of Identity is not one of them: tokens signed by it may be forged.
 	ForeignKeys map[string][]*ecdsa.PublicKey
 	AccessLife  time.Duration // default: 1 h
 	RefreshLife time.Duration // default: 7 days
 }
 
-// Authority is the server side of the logins: it checks who a client is, and issues tokens. Its state belongs to no
-// connection. Its methods may be called by any number of goroutines at once; each takes the params of a request, and
-// returns the JSON of its result or an *Error.
+// Authority is the server side of the logins: it checks the identity of a client, and issues tokens. Its state belongs
+// to no connection. Its methods may be called by any number of goroutines at once; each takes the params of a request,
+// and returns the JSON of its result or an *Error.
 type Authority struct {
 	config AuthorityConfig
 	logins logins
@@ -47,7 +46,7 @@ type Authority struct {
 	elsewhere atomic.Pointer[func(nonce string) *Begun] // see Share; nil for none
 }
 
-// Begun is a login between its two steps, as it is handed to the process at which its second step has arrived.
+// Begun is a login between its two steps, as it is handed to the process receiving its second step.
 type Begun struct {
 	AID     AID
 	Request string // the id of the login
@@ -55,11 +54,11 @@ type Begun struct {
 	Chain   [][]byte // the certificates of the AID, in DER
 }
 
-// Share has logins finished whose first step was taken at another process. elsewhere returns the login that a nonce
-// belongs to, once; nil for none.
+// Share has logins finished here after their first step at another process. elsewhere returns the login of a nonce,
+// once; nil for none.
 func (a *Authority) Share(elsewhere func(nonce string) *Begun) { a.elsewhere.Store(&elsewhere) }
 
-// Take removes the login that a nonce belongs to, and returns it, so that another process finishes it; nil for none.
+// Take removes the login of a nonce, and returns it, for another process to finish it; nil for none.
 func (a *Authority) Take(nonce string) *Begun {
 	in := a.logins.take(nonce)
 	if in == nil {
@@ -72,7 +71,7 @@ func (a *Authority) Take(nonce string) *Begun {
 	return b
 }
 
-// taken returns a login that another process has begun; nil for none. Its certificates are verified here, too.
+// taken returns a login begun by another process; nil for none. Its certificates are verified here, too.
 func (a *Authority) taken(nonce string, b *Begun) (*login, error) {
 	if b == nil {
 		return nil, nil
@@ -110,8 +109,8 @@ func NewAuthority(config AuthorityConfig) (*Authority, error) {
 	}}, nil
 }
 
-// NewChallenge returns the nonce of a new connection in gateway mode, and the params of the notification "challenge"
-// that carries it, which is the connection's first frame.
+// NewChallenge returns the nonce of a new connection in gateway mode, and the params of its notification "challenge",
+// the connection's first frame.
 func (a *Authority) NewChallenge() (nonce string, params []byte) {
 	nonce = NewNonce()
 	return nonce, mustJSON(map[string]any{
@@ -193,7 +192,7 @@ func (a *Authority) finish(params gjson.Result) (*Certificate, error) {
 	return in.cert, Verify(in.cert.Key, message, params.Get("signature").String())
 }
 
-// issue returns new tokens for the AID of a certificate that has logged in, and what they prove.
+// issue returns new tokens for the AID of a logged-in certificate, and their Proof.
 func (a *Authority) issue(cert *Certificate, login string) ([]byte, Proof, error) {
 	now := time.Now()
 	until := func(life time.Duration) time.Time {
@@ -217,8 +216,8 @@ func (a *Authority) issue(cert *Certificate, login string) ([]byte, Proof, error
 	}), Proof{AID: cert.AID, Expires: expires, login: login, cert: cert}, nil
 }
 
-// Refresh is auth.refresh_token. For a token that is no longer valid, the result asks for a login, as clients expect.
-// What the new tokens prove is also returned; it is the zero Proof where there are none.
+// Refresh is auth.refresh_token. For an expired or invalid token, the result asks for a login, as clients expect. The
+// Proof of the new tokens is also returned; it is the zero Proof if there are none.
 func (a *Authority) Refresh(params gjson.Result) ([]byte, Proof, error) {
 	c, err := a.tokens.check(params.Get("refresh_token").String(), refreshAudience)
 	if err == nil && c.AID != a.config.Identity.AID {
@@ -259,10 +258,10 @@ func (a *Authority) Authenticate(auth gjson.Result) (Proof, error) {
 	return Proof{}, Errorf(codes.AuthFailed, "The authentication method is not supported; use aid or kite_token")
 }
 
-// maxParam is the length of the longest id that is accepted, in bytes.
+// maxParam is the length of the longest accepted id, in bytes.
 const maxParam = 256
 
-// mustJSON returns the JSON of a value that is made of what JSON has.
+// mustJSON returns the JSON of a value made of JSON's own types.
 func mustJSON(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 )
 
-// Call sends a request and waits for its answer. params is a JSON object. An error that the other end answers is an
-// *Error, a connection that ends meanwhile a *LostError. After ctx has ended, the answer is ignored.
+// Call sends a request and waits for its answer. params is a JSON object. An error from the other end is an *Error, the
+// end of the connection meanwhile a *LostError. After ctx has ended, the answer is ignored.
 func (c *Conn) Call(ctx context.Context, method string, params []byte) (gjson.Result, error) {
 	p, err := c.Begin(ctx, method, params)
 	if err != nil {
@@ -27,8 +27,8 @@ func (c *Conn) Call(ctx context.Context, method string, params []byte) (gjson.Re
 	}
 }
 
-// Begin sends a request and returns its answer to come. Where too many calls are under way it waits, until ctx ends.
-// The Pending must be waited for, or abandoned.
+// Begin sends a request and returns its answer to come. If too many calls are under way it waits, until ctx ends. The
+// Pending must be waited for, or abandoned.
 func (c *Conn) Begin(ctx context.Context, method string, params []byte) (*Pending, error) {
 	select {
 	case c.calls <- struct{}{}:
@@ -83,7 +83,7 @@ type Pending struct {
 // Done is closed when there is an answer, or when the connection has ended without one.
 func (p *Pending) Done() <-chan struct{} { return p.done }
 
-// Answer returns the result, which the caller owns, or the error. It is called after Done is closed.
+// Answer returns the result, owned by the caller, or the error. It is called after Done is closed.
 func (p *Pending) Answer() (gjson.Result, error) { return p.result, p.err }
 
 // Abandon ends the call: its answer will be ignored.
@@ -98,7 +98,7 @@ func (p *Pending) Abandon() {
 	}
 }
 
-// finish sets the answer. It is called once, by the goroutine that has taken p out of the pending calls.
+// finish sets the answer. It is called once, by the goroutine taking p out of the pending calls.
 func (p *Pending) finish(result gjson.Result, err error) {
 	p.result, p.err = result, err
 	close(p.done)

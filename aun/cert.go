@@ -25,14 +25,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/pemtext"
 )
 
-// Limits of what is read as PEM.
+// Limits of a text in PEM.
 const (
 	maxPEM   = 256 << 10 // bytes
 	maxChain = 8         // certificates in a chain
 )
 
-// Roots are the certificates that identities must chain to. Its methods may be called by any number of goroutines at
-// once.
+// Roots are the roots for the chains of identities. Its methods may be called by any number of goroutines at once.
 type Roots struct {
 	anchors *x509.CertPool
 	cas     []*x509.Certificate // all of them, roots and intermediates
@@ -43,8 +42,8 @@ type Roots struct {
 	lists   []*x509.RevocationList
 }
 
-// NewRoots returns the roots that PEM holds. A certificate that is not signed by itself is an intermediate, if there is
-// any that is.
+// NewRoots returns the roots of a text in PEM. A certificate not signed by itself is an intermediate, if there is any
+// self-signed one.
 func NewRoots(text []byte) (*Roots, error) {
 	certs, err := parseCerts(text, 1000)
 	if err != nil {
@@ -82,8 +81,8 @@ func LoadRoots(files []string) (*Roots, error) {
 	return NewRoots(all)
 }
 
-// Orphans returns the certificates that are not signed by themselves, and whose issuers are not there: they lead to no
-// root. If there is any root beside them, no identity can chain to them.
+// Orphans returns the certificates neither signed by themselves nor by one of the others: they lead to no root. If
+// there is any root beside them, no identity can chain to them.
 func (r *Roots) Orphans() (orphans []*x509.Certificate) {
 	for _, c := range r.cas {
 		issued := func(ca *x509.Certificate) bool { return !ca.Equal(c) && c.CheckSignatureFrom(ca) == nil }
@@ -116,8 +115,8 @@ func (r *Roots) revocations() map[string]bool {
 // Certificates returns the roots and the intermediates. They are not to be changed.
 func (r *Roots) Certificates() []*x509.Certificate { return r.cas }
 
-// Revoke adds all revocation lists of a text in PEM, or the one that it is in DER. One of the roots or intermediates
-// must have signed each: else it adds none.
+// Revoke adds all revocation lists of a text in PEM, or the one list in DER. One of the roots or intermediates must
+// have signed each: else it adds none.
 func (r *Roots) Revoke(text []byte) error {
 	lists, err := pemtext.Lists(text)
 	if err != nil {
@@ -140,8 +139,8 @@ func (r *Roots) Revoke(text []byte) error {
 	return nil
 }
 
-// Lists returns the revocation lists in PEM, those of the issuer of an identity first: clients that verify it may read
-// no more than one. It returns nil if there are none.
+// Lists returns the revocation lists in PEM, those of the issuer of an identity first: clients verifying it may read no
+// more than one. It returns nil if there are none.
 func (r *Roots) Lists(of *Identity) (text []byte) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -157,7 +156,7 @@ func (r *Roots) Lists(of *Identity) (text []byte) {
 
 func revokedKey(issuer, serial []byte) string { return string(issuer) + "\x00" + string(serial) }
 
-// verifyDER is Verify for certificates in DER, which this gateway or another one of the same AID has kept.
+// verifyDER is Verify for certificates in DER, kept by this gateway or by another one of the same AID.
 func (r *Roots) verifyDER(aid AID, all [][]byte) (*Certificate, error) {
 	var chain []*x509.Certificate
 	for _, der := range all {
@@ -170,9 +169,8 @@ func (r *Roots) verifyDER(aid AID, all [][]byte) (*Certificate, error) {
 	return r.Verify(aid, chain)
 }
 
-// Verify checks that a chain, whose first certificate is that of an AID, leads to the roots now. It returns the AID's
-// certificate and the time at which the chain expires. An error is a codes.CertificateInvalid. An empty AID stands for
-// any.
+// Verify checks that a chain leads to the roots now. Its first certificate is the AID's. It returns the AID's
+// certificate and the expiry of the chain. An error is a codes.CertificateInvalid. An empty AID stands for any.
 func (r *Roots) Verify(aid AID, chain []*x509.Certificate) (*Certificate, error) {
 	c, err := r.verify(aid, chain)
 	if err != nil {
@@ -181,8 +179,8 @@ func (r *Roots) Verify(aid AID, chain []*x509.Certificate) (*Certificate, error)
 	return c, nil
 }
 
-// VerifyService checks the certificate of an authentication service, whose name is not an AID, and its signature of a
-// message.
+// VerifyService checks the certificate of an authentication service, with a name other than an AID, and its signature
+// of a message.
 func (r *Roots) VerifyService(chain []*x509.Certificate, message, signature string) error {
 	c, err := r.verifyChain(chain)
 	if err != nil {
@@ -238,7 +236,7 @@ func (r *Roots) verifyChain(chain []*x509.Certificate) (*Certificate, error) {
 	return c, nil
 }
 
-// ends returns the time at which a path of certificates expires, and whether one of them is revoked.
+// ends returns the expiry of a path of certificates, and whether one of them is revoked.
 func (r *Roots) ends(path []*x509.Certificate) (ends time.Time, revoked bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -252,7 +250,7 @@ func (r *Roots) ends(path []*x509.Certificate) (ends time.Time, revoked bool) {
 	return ends, revoked
 }
 
-// unknown returns the certificates of a path that must be presented to find it again.
+// unknown returns the certificates of a path needed for finding it again.
 func (r *Roots) unknown(path []*x509.Certificate) (chain []*x509.Certificate) {
 	for _, c := range path {
 		if !slices.ContainsFunc(r.cas, c.Equal) {
@@ -269,7 +267,7 @@ type Certificate struct {
 	Key      *ecdsa.PublicKey
 	NotAfter time.Time // until when the whole chain is valid
 
-	chain []*x509.Certificate // Leaf, and what leads from it to the roots that does not belong to them
+	chain []*x509.Certificate // Leaf, and the certificates between it and the roots
 }
 
 // aidOf returns the AID of a certificate: its common name, or without one its only DNS name.
@@ -285,7 +283,7 @@ func aidOf(c *x509.Certificate) (AID, error) {
 	return aid, nil
 }
 
-// ParseChain returns the certificates that PEM holds, at most 8, the leaf first.
+// ParseChain returns the certificates of a text in PEM, at most 8, the leaf first.
 func ParseChain(text string) ([]*x509.Certificate, error) {
 	chain, err := parseCerts([]byte(text), maxChain)
 	if err != nil {

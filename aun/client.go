@@ -34,7 +34,7 @@ const (
 
 	backoffFirst = 250 * time.Millisecond
 	backoffMost  = 10 * time.Second
-	// backoffFinal follows a close that asks the client not to come back: an operator may have changed something.
+	// backoffFinal follows a close asking the client not to come back: an operator may have changed something.
 	backoffFinal = time.Minute
 )
 
@@ -44,9 +44,9 @@ type ClientConfig struct {
 	Identity *Identity // our own; it has a certificate
 	Roots    *Roots    // of the other end
 
-	// URL is that of the gateway or, if its path ends with /acp, of the peer. Default: found out for Peer.
+	// URL is the gateway's or, if its path ends with /acp, the peer's. Default: found out for Peer.
 	URL  string
-	Peer AID // whose gateway is found by discovery, or that a peer must have
+	Peer AID // its gateway is found by discovery; the required AID of a peer
 
 	Device, Slot string       // distinguish connections of one AID
 	HTTP         *http.Client // for discovery and for the connection; default: http.DefaultClient without redirects
@@ -59,7 +59,7 @@ type ClientConfig struct {
 }
 
 // SameTrust reports whether two configurations present the same certificates and accept the same ones, in AUN and in
-// TLS, so that they may share a connection.
+// TLS, so they may share a connection.
 func (c *ClientConfig) SameTrust(other *ClientConfig) bool {
 	if !c.Roots.Equal(other.Roots) ||
 		!slices.EqualFunc(c.Identity.Chain, other.Identity.Chain, (*x509.Certificate).Equal) {
@@ -86,7 +86,7 @@ func (c *ClientConfig) tls() *tls.Config {
 	return nil
 }
 
-// Session is a connection on which the client is logged in.
+// Session is a connection with a logged-in client.
 type Session struct {
 	*Conn
 	Hello Hello
@@ -104,11 +104,11 @@ type Client struct {
 	started bool
 	session *Session
 	changed chan struct{} // closed, and replaced, when session or failed changes
-	failed  error         // why the last attempt to connect failed; nil after one that did not
-	begun   uint64        // attempts that have begun
-	ended   uint64        // the number of the last attempt that has failed or made a session
+	failed  error         // the error of the last attempt to connect; nil after a success
+	begun   uint64        // attempts begun
+	ended   uint64        // the number of the last attempt with a failure or a session
 
-	tokens Tokens // of the goroutine that connects
+	tokens Tokens // of the connecting goroutine
 }
 
 // NewClient returns a client. It connects when it is first used.
@@ -127,11 +127,11 @@ func NewClient(config ClientConfig) *Client {
 	return c
 }
 
-// Close closes the connection, and waits for everything that the client has started.
+// Close closes the connection, and waits for everything started by the client.
 func (c *Client) Close() {
 	c.mu.Lock()
 	session := c.session
-	c.started = true // so that nothing starts any more
+	c.started = true // so nothing starts any more
 	c.mu.Unlock()
 	if session != nil {
 		session.Close(CloseGoingAway, "")
@@ -140,15 +140,15 @@ func (c *Client) Close() {
 	c.work.Wait()
 }
 
-// Session returns the current session. Without one it waits until there is one, an attempt to connect fails that began
-// after the call, or ctx ends.
+// Session returns the current session. Without one it waits for a session, for the failure of an attempt to connect
+// begun after the call, or for the end of ctx.
 func (c *Client) Session(ctx context.Context) (*Session, error) {
 	c.mu.Lock()
 	if !c.started {
 		c.started = true
 		c.work.Go(c.keep)
 	}
-	before := c.begun // an attempt under way has not seen what has changed since it began
+	before := c.begun // an attempt under way has not seen changes since its begin
 	for {
 		session, changed, failed := c.session, c.changed, c.failed
 		enough := c.ended > before && failed != nil
@@ -184,7 +184,7 @@ func (c *Client) begin() {
 	c.begun++
 }
 
-// set records the session, or why there is none: the end of the attempt that has begun last, or of its session.
+// set records the session, or the reason for none: the end of the last attempt, or of its session.
 func (c *Client) set(s *Session, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -222,7 +222,7 @@ func (c *Client) keep() {
 // target names the other end in log lines.
 func (c *Client) target() string { return cmp.Or(c.config.URL, string(c.config.Peer)) }
 
-// connect opens a connection, logs in, and serves it to its end. served says that there was a session.
+// connect opens a connection, logs in, and serves it to its end. served is true if there was a session.
 func (c *Client) connect() (served bool, err error) {
 	c.begin()
 	defer func() {
@@ -289,11 +289,11 @@ func (c *Client) dial(ctx context.Context) (ws *websocket.Conn, at *url.URL, fai
 	return nil, nil, failed
 }
 
-// peerMode reports whether a URL is that of a peer, and not of a gateway.
+// peerMode reports whether a URL is a peer's, and not a gateway's.
 func peerMode(at *url.URL) bool { return strings.HasSuffix(at.Path, "/acp") }
 
-// login makes a session of a connection to a URL. ends is when the certificate of a peer does, by which it has proven
-// who it is; zero for a gateway.
+// login makes a session of a connection to a URL. ends is the expiry of the certificate by which a peer has proven its
+// identity; zero for a gateway.
 func (c *Client) login(
 	ctx context.Context, conn *Conn, challenge <-chan string, at *url.URL,
 ) (hello *Hello, ends time.Time, err error) {

@@ -18,8 +18,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
-// TestSessionWaitsForItsOwnAttempt: an attempt to connect that was under way when Session was called says nothing about
-// the time after the call, so its failure is not the answer.
+// TestSessionWaitsForItsOwnAttempt: an attempt to connect under way at the call of Session says nothing about the time
+// after the call, so its failure is not the answer.
 func TestSessionWaitsForItsOwnAttempt(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		pki, network := auntest.NewPKI(t), auntest.NewNetwork(t)
@@ -74,7 +74,8 @@ func TestSessionWaitsForItsOwnAttempt(t *testing.T) {
 	})
 }
 
-// TestPeersConnectionEndsWithItsCertificate: a client does not speak on with a peer whose certificate has expired.
+// TestPeersConnectionEndsWithItsCertificate: a client does not speak on with a peer after the expiry of the peer's
+// certificate.
 func TestPeersConnectionEndsWithItsCertificate(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		pki, network := auntest.NewPKI(t), auntest.NewNetwork(t)

@@ -24,17 +24,17 @@ import (
 // The sizes of the largest frames, in bytes.
 const (
 	MaxFrame      = 1_000_000 // in both directions
-	MaxLoginFrame = 16 << 10  // from a client that has not logged in
+	MaxLoginFrame = 16 << 10  // from a client before its login
 )
 
 // Limits bound one connection. A zero stands for the default.
 type Limits struct {
-	Calls        int           // calls of this end that wait for an answer; more wait to be sent. Default: 16
+	Calls        int           // calls of this end waiting for an answer; more wait to be sent. Default: 16
 	Requests     int           // requests of the other end under way; no frame is read while there are more. Default: 64
-	WriteTimeout time.Duration // a frame that takes longer ends the connection. Default: 10 s
+	WriteTimeout time.Duration // for a frame; longer ones end the connection. Default: 10 s
 
-	// Stranger says that the other end has not logged in: until LoggedIn is called, its frames have at most
-	// MaxLoginFrame bytes, and it has one request under way at a time.
+	// Stranger is true before the other end's login: until LoggedIn is called, its frames have at most MaxLoginFrame
+	// bytes, and it has one request under way at a time.
 	Stranger bool
 }
 
@@ -51,29 +51,29 @@ func (l Limits) or() Limits {
 	return l
 }
 
-// A Handler receives what the other end of a connection sends by itself.
+// A Handler receives requests and notifications from the other end of a connection.
 type Handler interface {
-	// Request answers a request, by Reply or Fail. It runs in a goroutine of its own, with a context that ends with
-	// the connection. A request that is not answered when it returns is answered with an internal error.
+	// Request answers a request, by Reply or Fail. It runs in a goroutine of its own, with a context ending with the
+	// connection. A request without an answer at its return is answered with an internal error.
 	Request(ctx context.Context, r *Request)
 
-	// Event receives a notification. It is called by the goroutine that reads, in the order of the frames, so it must
-	// not wait. The handler owns params.
+	// Event receives a notification. It is called by the reading goroutine, in the order of the frames, so it must not
+	// wait. The handler owns params.
 	Event(c *Conn, method string, params gjson.Result)
 }
 
 // Frames counts the frames of connections. The zero value is ready for use, by any number of goroutines at once.
 type Frames struct{ Received, Sent atomic.Uint64 }
 
-// Conn is one connection: frames of JSON-RPC over WebSocket, which either end may send. Serve reads it. All other
-// methods may be called by any number of goroutines at once.
+// Conn is one connection: frames of JSON-RPC over WebSocket, from either end. Serve reads it. All other methods may be
+// called by any number of goroutines at once.
 type Conn struct {
 	ws      *websocket.Conn
 	handler Handler
 	limits  Limits
 	log     *slog.Logger
 
-	writing  chan struct{} // held by the goroutine that writes
+	writing  chan struct{} // held by the writing goroutine
 	calls    chan struct{} // one for each call under way
 	requests chan struct{} // one for each request under way
 	alone    chan struct{} // the same, of a stranger
@@ -84,12 +84,12 @@ type Conn struct {
 
 	mu      sync.Mutex
 	next    uint64              // id of the next call
-	waiting map[uint64]*Pending // calls that wait for their answers
+	waiting map[uint64]*Pending // calls waiting for their answers
 	ended   *CloseError         // nil while the connection is open
 	done    chan struct{}       // closed when ended is set
 }
 
-// NewConn returns a connection, which owns ws. Nothing is read before Serve.
+// NewConn returns a connection, the new owner of ws. Nothing is read before Serve.
 func NewConn(ws *websocket.Conn, handler Handler, limits Limits, log *slog.Logger) *Conn {
 	limits = limits.or()
 	c := &Conn{ws: ws, handler: handler, limits: limits, log: log,
@@ -105,7 +105,7 @@ func NewConn(ws *websocket.Conn, handler Handler, limits Limits, log *slog.Logge
 	return c
 }
 
-// LoggedIn lifts the limits of a stranger. It is called in the request that logs in: what comes next is read after it.
+// LoggedIn lifts the limits of a stranger. It is called in the request of the login: the next frame is read after it.
 func (c *Conn) LoggedIn() {
 	c.ws.SetReadLimit(MaxFrame)
 	c.stranger.Store(false)
@@ -117,7 +117,7 @@ func (c *Conn) CountBy(f *Frames) { c.frames = f }
 // Done is closed when the connection has ended. Requests may still be under way.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Err returns why the connection has ended, and nil while it is open.
+// Err returns the reason of the connection's end, and nil while it is open.
 func (c *Conn) Err() *CloseError {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,7 +128,7 @@ func (c *Conn) Err() *CloseError {
 func (c *Conn) LastReceived() time.Time { return time.Unix(0, c.last.Load()) }
 
 // Serve reads frames and hands them to the handler until the connection ends, for example with ctx. It returns when
-// everything that the connection has started has ended. It is called once.
+// everything started by the connection has ended. It is called once.
 func (c *Conn) Serve(ctx context.Context) *CloseError {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(ctx, func() { c.cut(&CloseError{Code: CloseAbnormal, Local: true, Err: ctx.Err()}) })
@@ -146,10 +146,10 @@ func (c *Conn) Serve(ctx context.Context) *CloseError {
 	return c.Err()
 }
 
-// frames keeps the buffers into which frames are read.
+// frames keeps the buffers for reading frames.
 var frames = bufpool.Pool{Largest: 64 << 10}
 
-// read returns the next frame, which the caller owns. After an error the connection has ended.
+// read returns the next frame, owned by the caller. After an error the connection has ended.
 func (c *Conn) read() ([]byte, error) {
 	kind, r, err := c.ws.Reader(context.Background())
 	if err == nil && kind != websocket.MessageText {
@@ -212,7 +212,7 @@ func (c *Conn) receive(ctx context.Context, frame []byte) {
 func (c *Conn) receiveAnswer(m *jsonrpc.Response) {
 	p := c.answered(m.ID)
 	if p == nil {
-		return // to no call, or to one that has been given up
+		return // to no call, or to an abandoned one
 	}
 	if f := m.Failure; f != nil {
 		p.finish(gjson.Result{}, &Error{Code: f.Code, Message: f.Message, Data: []byte(f.Data.Raw)})
@@ -221,14 +221,14 @@ func (c *Conn) receiveAnswer(m *jsonrpc.Response) {
 	p.finish(m.Result, nil)
 }
 
-// refuse answers a frame that is no valid request.
+// refuse answers an invalid frame.
 func (c *Conn) refuse(ctx context.Context, err *jsonrpc.Error) {
 	c.run(ctx, func() {
 		_ = c.write(context.Background(), jsonrpc.AppendError(nil, err.ID, err.Code, err.Detail, nil))
 	})
 }
 
-// run runs f in a goroutine, which counts as a request under way. It waits until there may be one more.
+// run runs f in a goroutine. It counts as a request under way. It waits until there may be one more.
 func (c *Conn) run(ctx context.Context, f func()) {
 	under := c.requests
 	if c.stranger.Load() {
@@ -272,8 +272,8 @@ type Request struct {
 	answered bool
 }
 
-// Reply answers the request with a result, which is JSON. It returns when the answer is sent, or the connection has
-// ended. A result that is too large for a frame is answered with an error, and returned as ErrTooLarge.
+// Reply answers the request with a result in JSON. It returns when the answer is sent, or the connection has ended. A
+// result too large for a frame is answered with an error, and returned as ErrTooLarge.
 func (r *Request) Reply(result []byte) error {
 	frame := append(jsonrpc.BeginResult(make([]byte, 0, 64+len(result)), r.id), result...)
 	err := r.send(jsonrpc.End(frame))
@@ -283,7 +283,7 @@ func (r *Request) Reply(result []byte) error {
 	return err
 }
 
-// Fail answers the request with an error. One that is no *Error is internal, and its text is not sent.
+// Fail answers the request with an error. Any other than an *Error is internal, and its text is not sent.
 func (r *Request) Fail(err error) {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
@@ -344,14 +344,14 @@ func (c *Conn) Close(code CloseCode, reason string) {
 	}
 }
 
-// cut ends a connection that is broken.
+// cut ends a broken connection.
 func (c *Conn) cut(why *CloseError) {
 	if c.end(why) {
 		_ = c.ws.CloseNow()
 	}
 }
 
-// end records why the connection ends, and ends its calls. It returns false where it had ended before.
+// end records the reason of the connection's end, and ends its calls. It returns false if it had ended before.
 func (c *Conn) end(why *CloseError) bool {
 	c.mu.Lock()
 	if c.ended != nil {

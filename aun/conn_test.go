@@ -46,7 +46,7 @@ func (h handler) Event(c *aun.Conn, method string, params gjson.Result) {
 	}
 }
 
-// serve returns a connection over ws that is served until the test ends.
+// serve returns a connection over ws, served until the test ends.
 func serve(t *testing.T, ws *websocket.Conn, h aun.Handler, limits aun.Limits) *aun.Conn {
 	c := aun.NewConn(ws, h, limits, quiet)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -141,7 +141,7 @@ func TestFramesThatAreRefused(t *testing.T) {
 		name  string
 		kind  websocket.MessageType
 		frame string
-		code  aun.CloseCode // 0 where the connection stays open
+		code  aun.CloseCode // 0 if the connection stays open
 		want  string
 	}{
 		{"binary", websocket.MessageBinary, "{}", aun.CloseUnsupported, ""},
@@ -178,7 +178,8 @@ func TestFramesThatAreRefused(t *testing.T) {
 	}
 }
 
-// An end that does not read is cut, and does not keep the goroutines that send for longer than the timeout.
+// TestSlowReaderIsCut: an end is cut if it does not read, and does not keep the sending goroutines for longer than the
+// timeout.
 func TestSlowReaderIsCut(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		near, far := auntest.Pipe(t)
@@ -193,7 +194,7 @@ func TestSlowReaderIsCut(t *testing.T) {
 	})
 }
 
-// A call whose connection is lost says whether it may have been received.
+// TestLostCalls: a call on a lost connection knows whether it may have been received.
 func TestLostCalls(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		near, far := auntest.Pipe(t)
@@ -223,7 +224,7 @@ func TestLostCalls(t *testing.T) {
 	})
 }
 
-// A call that is given up makes room for the next one, and its late answer is ignored.
+// TestAbandonedCall: an abandoned call makes room for the next one, and its late answer is ignored.
 func TestAbandonedCall(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		near, far := auntest.Pipe(t)
@@ -281,7 +282,8 @@ func TestRequestsAreLimited(t *testing.T) {
 	})
 }
 
-// Frames that are refused count as requests: the other end cannot have any number of answers wait for it.
+// TestRefusalsAreLimited: refused frames count as requests: the other end cannot have any number of answers wait for
+// it.
 func TestRefusalsAreLimited(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		near, far := auntest.Pipe(t)
@@ -320,7 +322,7 @@ func TestRemoteClose(t *testing.T) {
 	})
 }
 
-// TestStranger: the other end has one request under way at a time until it has logged in, and more after that.
+// TestStranger: the other end has one request under way at a time until it has logged in, and more afterwards.
 func TestStranger(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		near, far := auntest.Pipe(t)

@@ -15,20 +15,20 @@ import (
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 )
 
-// WellKnown is the path at which a host names its gateways.
+// WellKnown is the path of a host's list of its gateways.
 const WellKnown = "/.well-known/aun-gateway"
 
-// IssuersPath is the path at which a gateway has the certificates of its issuers, up to the root, in PEM.
+// IssuersPath is the path of a gateway's issuers' certificates, up to the root, in PEM.
 const IssuersPath = "/pki/chain"
 
 const (
 	maxDiscovery    = 64 << 10 // bytes of an answer
 	maxGateways     = 8
-	defaultPriority = 999 // of a gateway that names none
+	defaultPriority = 999 // of a gateway without one
 )
 
-// Discover returns the URLs of the gateways at which an AID can be reached, in the order in which to try them. It asks
-// gateway.{issuer}, and where that names none the AID's own host.
+// Discover returns the URLs of the gateways of an AID, in the order for trying them. It asks gateway.{issuer}, and if
+// this names none the AID's own host.
 func Discover(ctx context.Context, client *http.Client, aid AID) ([]string, error) {
 	var failed error
 	for _, host := range []string{"gateway." + aid.Issuer(), string(aid)} {
@@ -49,7 +49,7 @@ func gatewaysOf(ctx context.Context, client *http.Client, host string) ([]string
 	return readGateways(body)
 }
 
-// get fetches a document. Of one that is larger than most bytes, it returns one byte more than that.
+// get fetches a document. Of a document larger than most bytes, it returns one byte more than most.
 func get(ctx context.Context, client *http.Client, address string, most int64) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -81,7 +81,7 @@ func issuersOf(ctx context.Context, client *http.Client, gateway *url.URL) ([]*x
 	return ParseChain(string(text))
 }
 
-// readGateways reads the answer of a host that is asked for its gateways.
+// readGateways reads a host's answer with its gateways.
 func readGateways(body []byte) ([]string, error) {
 	answer, bad := jsonrpc.ParseValue(body, jsonrpc.Limits{Bytes: maxDiscovery})
 	if bad != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Error is the error of a JSON-RPC response of AUN, which the other end has sent or will receive.
+// Error is the error of a JSON-RPC response of AUN, from the other end or for it.
 type Error struct {
 	Code    int64
 	Message string
@@ -24,7 +24,7 @@ func Errorf(code int64, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// ErrorOf returns an error as the other end receives it, which faultOf says of those that are no Error; nil for none.
+// ErrorOf returns an error as the other end receives it; faultOf translates errors other than an Error; nil for none.
 func ErrorOf(err error, faultOf func(error) (code int64, message string, data []byte)) *Error {
 	if err == nil {
 		return nil
@@ -37,7 +37,7 @@ func ErrorOf(err error, faultOf func(error) (code int64, message string, data []
 	return e
 }
 
-// CloseCode is the status with which a connection is closed.
+// CloseCode is the status of a connection's close.
 type CloseCode = websocket.StatusCode
 
 // The statuses of a close: those of WebSocket, and those of AUN from 4000 on. SDKs do not reconnect after one of AUN's.
@@ -47,7 +47,7 @@ const (
 	CloseProtocol    CloseCode = 1002
 	CloseUnsupported CloseCode = 1003 // a binary frame
 	CloseAbnormal    CloseCode = 1006 // never on the wire: the connection broke without a close
-	CloseInvalidData CloseCode = 1007 // a frame that is not JSON in UTF-8
+	CloseInvalidData CloseCode = 1007 // a frame other than JSON in UTF-8
 	ClosePolicy      CloseCode = 1008
 	CloseTooLarge    CloseCode = 1009
 	CloseInternal    CloseCode = 1011
@@ -66,12 +66,12 @@ const (
 	CloseQuota         CloseCode = 4015
 )
 
-// CloseError is why a connection has ended.
+// CloseError is the reason of a connection's end.
 type CloseError struct {
-	Code   CloseCode // CloseAbnormal where neither end has closed it
+	Code   CloseCode // CloseAbnormal if neither end has closed it
 	Reason string
 	Local  bool  // this end has closed it
-	Err    error // what broke it; nil where it was closed
+	Err    error // the fault; nil after a close
 }
 
 // Error implements error.
@@ -89,13 +89,13 @@ func (e *CloseError) Error() string {
 	return fmt.Sprintf("aun: %s closed the connection with %d", who, e.Code)
 }
 
-// Unwrap returns what broke the connection.
+// Unwrap returns the fault of a broken connection.
 func (e *CloseError) Unwrap() error { return e.Err }
 
 // Final reports whether the close asks the client not to connect again by itself.
 func (e *CloseError) Final() bool { return e.Code >= 4000 }
 
-// LostError is the error of a call whose answer is lost, because the connection has ended.
+// LostError is the error of a call without an answer, because the connection has ended.
 type LostError struct {
 	Sent bool // the other end may have received the call
 	Err  error
@@ -109,8 +109,8 @@ func (e *LostError) Error() string {
 	return "aun: not sent: " + e.Err.Error()
 }
 
-// Unwrap returns why the connection has ended.
+// Unwrap returns the reason of the connection's end.
 func (e *LostError) Unwrap() error { return e.Err }
 
-// ErrTooLarge is the error of a frame that is larger than MaxFrame. It is not sent.
+// ErrTooLarge is the error of a frame larger than MaxFrame. It is not sent.
 var ErrTooLarge = errors.New("aun: the frame is too large")

@@ -21,7 +21,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
-// unsigned returns what a signature of ES256 makes a token of.
+// unsigned returns a token but for its signature of ES256.
 func unsigned(aid, audience string) string {
 	end := time.Now().Add(time.Hour).Unix()
 	claims := fmt.Sprintf(`{"iss":"auth.aid.test","aud":%q,"aid":%q,"exp":%d,"cert_not_after":%d}`,
@@ -47,7 +47,7 @@ func withSignature(t *testing.T, text, signature string) string {
 	return text + "." + base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// TestNothingSignedIsAToken: what the key of an AID signs, for whomever, is no token of its gateway.
+// TestNothingSignedIsAToken: a signature by the key of an AID, for any other end, makes no token of its gateway.
 //
 // Promise: another party acts as a client of AUN
 func TestNothingSignedIsAToken(t *testing.T) {
@@ -72,7 +72,7 @@ func TestNothingSignedIsAToken(t *testing.T) {
 	}
 }
 
-// TestOwnKeyIsNoIssuer: a configuration cannot have tokens accepted that the key of the gateway's AID has signed.
+// TestOwnKeyIsNoIssuer: a configuration cannot have tokens accepted if they are signed by the key of the gateway's AID.
 func TestOwnKeyIsNoIssuer(t *testing.T) {
 	pki := auntest.NewPKI(t)
 	own := pki.Identity("gw.aid.test")
@@ -90,8 +90,8 @@ func TestOwnKeyIsNoIssuer(t *testing.T) {
 	}
 }
 
-// TestNonces: nothing is signed that is not a nonce, in any of the places where the other end chooses it; what official
-// clients send is.
+// TestNonces: nothing but a nonce is signed, in any of the places for the other end's choice; the nonces of official
+// clients are signed.
 func TestNonces(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		pki := auntest.NewPKI(t)
@@ -106,7 +106,7 @@ func TestNonces(t *testing.T) {
 				"aid": alice.AID, "cert": alice.CertPEM(), "nonce": nonce, "protocol": "1.0"}))
 			return err
 		}
-		// A peer that has this end, as its client, sign a nonce.
+		// A peer asking this end, its client, to sign a nonce.
 		client := func(nonce string) error { return confirm(t, pki, nonce) }
 		for name, c := range map[string]struct {
 			nonce                   string
@@ -148,7 +148,7 @@ func TestNonces(t *testing.T) {
 	})
 }
 
-// confirm logs in at a peer that sends a nonce, and returns an error if the client does not sign it.
+// confirm logs in at a peer with a nonce, and returns an error if the client does not sign it.
 func confirm(t *testing.T, pki *auntest.PKI, nonce string) error {
 	t.Helper()
 	bob := pki.Identity("bob.aid.test")
@@ -171,7 +171,7 @@ func confirm(t *testing.T, pki *auntest.PKI, nonce string) error {
 	return err
 }
 
-// TestNonceOfService: the client does not sign what a service sends in place of a nonce.
+// TestNonceOfService: the client signs no other text of a service in place of a nonce.
 func TestNonceOfService(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		pki := auntest.NewPKI(t)
@@ -234,7 +234,7 @@ func TestNobodyIsTheGateway(t *testing.T) {
 	}
 }
 
-// TestTokensOutliveTheProcess: the key of the tokens depends on nothing but the private key, and is not that key.
+// TestTokensOutliveTheProcess: the key of the tokens depends on nothing but the private key, and is another one.
 func TestTokensOutliveTheProcess(t *testing.T) {
 	pki := auntest.NewPKI(t)
 	own := pki.Identity("gw.aid.test")

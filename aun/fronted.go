@@ -10,15 +10,15 @@ import (
 	"math/big"
 )
 
-// CertificateFor returns a certificate with the name of an AID that the identity speaks for: an agent behind the
-// gateway has no key of AUN, but clients ask for the certificate of whom they write to. It has the key, the validity
-// and the signature of the identity, which is no CA: so it leads to no root, and nobody can log in by it elsewhere. It
-// is the same each time, at each process.
+// CertificateFor returns a certificate with the name of an AID represented by the identity: an agent behind the gateway
+// has no key of AUN, but clients ask for the certificates of their recipients. It has the key, the validity and the
+// signature of the identity, which is no CA: so it leads to no root, and is good for no login elsewhere. It is the same
+// each time, at each process.
 func (id *Identity) CertificateFor(aid AID) (*x509.Certificate, error) {
 	own := id.Chain[0]
 	serial := sha256.Sum256(append([]byte(aid+"\x00"), own.Raw...))
 	serial[0] = serial[0]&0x3f | 0x40 // positive, and not zero
-	// Without randomness the signature depends on what is signed alone.
+	// Without randomness the signature depends on the signed content alone.
 	der, err := x509.CreateCertificate(nil, &x509.Certificate{
 		SerialNumber: new(big.Int).SetBytes(serial[:16]), Subject: pkix.Name{CommonName: string(aid)},
 		NotBefore: own.NotBefore, NotAfter: own.NotAfter, KeyUsage: x509.KeyUsageDigitalSignature,

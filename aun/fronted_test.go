@@ -13,7 +13,7 @@ import (
 )
 
 // TestCertificateFor: the certificate of an agent has the agent's name and the gateway's key, is the same each time,
-// and leads to no root, also where the gateway's own is among them.
+// and leads to no root, also if the gateway's own is among them.
 func TestCertificateFor(t *testing.T) {
 	pki := auntest.NewPKI(t)
 	for _, curve := range []elliptic.Curve{elliptic.P256(), elliptic.P384()} {

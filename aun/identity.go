@@ -32,7 +32,7 @@ type Identity struct {
 	Chain []*x509.Certificate // its certificate first, then those of its issuers; empty while it has none
 }
 
-// NewIdentity returns an identity with a new key of the curve P-256, which has no certificate.
+// NewIdentity returns an identity with a new key of the curve P-256, and without a certificate.
 func NewIdentity(aid AID) (*Identity, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -172,7 +172,7 @@ func (id *Identity) PublicKey() string {
 func publicInfo(key *ecdsa.PublicKey) []byte {
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {
-		panic(err) // of a key whose curve has no name, which ParseIdentity refuses and TokenKey does not make
+		panic(err) // of a key with a nameless curve: ParseIdentity refuses it, and TokenKey does not make it
 	}
 	return der
 }
@@ -180,8 +180,8 @@ func publicInfo(key *ecdsa.PublicKey) []byte {
 // Curve returns the name of the key's curve: P-256 or P-384.
 func (id *Identity) Curve() string { return id.Key.Curve.Params().Name }
 
-// TokenKey returns the key that signs the tokens of the identity's issuer. It is derived from the private key, so that
-// tokens outlive the process, and it is another one: what the private key signs for others is never a token.
+// TokenKey returns the key for signing the tokens of the identity's issuer. It is derived from the private key, so
+// tokens outlive the process, and it is another one: a signature of the private key for others is never a token.
 func (id *Identity) TokenKey() (*ecdsa.PrivateKey, error) {
 	secret, err := id.Key.Bytes()
 	if err != nil {
@@ -199,7 +199,7 @@ func (id *Identity) TokenKey() (*ecdsa.PrivateKey, error) {
 	return nil, errors.New("no key of tokens can be derived from the private key")
 }
 
-// clientAID returns the AID that a client claims in the params of a login.
+// clientAID returns the AID claimed by a client in the params of a login.
 func (id *Identity) clientAID(params gjson.Result) (AID, error) {
 	aid, err := ParseAID(params.Get("aid").String())
 	if err != nil {
@@ -208,7 +208,7 @@ func (id *Identity) clientAID(params gjson.Result) (AID, error) {
 	return aid, id.refuse(aid)
 }
 
-// refuse returns an error for a client that claims to be this end, which has no reason to log in at itself.
+// refuse returns an error for a client with this end's own AID. This end has no reason to log in at itself.
 func (id *Identity) refuse(aid AID) error {
 	if aid != id.AID {
 		return nil

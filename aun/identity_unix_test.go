@@ -13,7 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun"
 )
 
-// TestIdentityOfOthers: the key of an AID in a file that others may read is not used.
+// TestIdentityOfOthers: the key of an AID in a file readable by others is not used.
 //
 // Promise: keys of certificates
 func TestIdentityOfOthers(t *testing.T) {

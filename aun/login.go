@@ -15,10 +15,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun/codes"
 )
 
-// Tokens are what a login has given.
+// Tokens are the result of a login.
 type Tokens struct {
 	Access, Refresh string
-	Expires         time.Time // of Access; zero where the other end has not said
+	Expires         time.Time // of Access; zero if the other end has not sent it
 }
 
 // readTokens reads the result of auth.aid_login2 and auth.refresh_token. Versions name the token differently.
@@ -41,8 +41,8 @@ func readTokens(result gjson.Result) (t Tokens, _ error) {
 	return t, nil
 }
 
-// Login logs in by certificate, in two steps, on a connection that is being served. Both ends sign. issuers gets the
-// issuers of the other end's certificate, which need not send them; nil for none.
+// Login logs in by certificate, in two steps, on a served connection. Both ends sign. issuers gets the issuers of the
+// other end's certificate, since the other end need not send them; nil for none.
 func Login(
 	ctx context.Context, c *Conn, id *Identity, roots *Roots,
 	issuers func(context.Context) ([]*x509.Certificate, error),
@@ -58,7 +58,7 @@ func Login(
 	if err != nil {
 		return Tokens{}, err
 	}
-	if len(id.Chain) > 1 { // the service sends its own certificate only, which often has the same issuer
+	if len(id.Chain) > 1 { // the service sends its own certificate only, often with the same issuer
 		chain = append(chain, id.Chain[1:]...)
 	}
 	signed := step1.Get("client_nonce_signature").String()
@@ -90,7 +90,7 @@ func Login(
 	return readTokens(step2)
 }
 
-// Refresh gets new tokens for old ones. A refresh token that is no longer valid is an error; then Login is needed.
+// Refresh gets new tokens for old ones. An expired or invalid refresh token is an error; then Login is needed.
 func Refresh(ctx context.Context, c *Conn, id *Identity, old Tokens) (Tokens, error) {
 	result, err := c.Call(ctx, "auth.refresh_token", mustJSON(map[string]any{
 		"aid": id.AID, "refresh_token": old.Refresh,
@@ -105,10 +105,10 @@ func Refresh(ctx context.Context, c *Conn, id *Identity, old Tokens) (Tokens, er
 	return t, err
 }
 
-// Hello is what auth.connect has answered.
+// Hello is the answer to auth.connect.
 type Hello struct {
-	Namespaces []string      // of the methods that the other end has; nil where it has not said
-	Heartbeat  time.Duration // between pings; zero where the other end has not said
+	Namespaces []string      // of the other end's methods; nil if it has not sent them
+	Heartbeat  time.Duration // between pings; zero if the other end has not sent it
 }
 
 // Has reports whether the other end has the methods of a namespace.
@@ -121,8 +121,8 @@ func (h *Hello) Has(namespace string) bool {
 	return false
 }
 
-// Connect opens the session of a connection in gateway mode. nonce is that of its challenge. device and slot
-// distinguish connections of one AID.
+// Connect opens the session of a connection in gateway mode. nonce is from its challenge. device and slot distinguish
+// connections of one AID.
 func Connect(ctx context.Context, c *Conn, nonce string, t Tokens, device, slot string) (*Hello, error) {
 	result, err := c.Call(ctx, "auth.connect", mustJSON(map[string]any{
 		"nonce":    nonce,
@@ -130,7 +130,7 @@ func Connect(ctx context.Context, c *Conn, nonce string, t Tokens, device, slot 
 		"protocol": map[string]string{"min": Version, "max": Version},
 		"device":   map[string]string{"id": device, "type": "server"},
 		"client":   map[string]string{"slot_id": slot, "sdk_lang": "go", "sdk_version": "aip-gateway"},
-		// Each message is delivered to every connection of the AID, and kept for connections that are offline.
+		// Each message is delivered to every connection of the AID, and kept for offline connections.
 		"delivery_mode": map[string]string{"mode": "fanout"},
 		"options":       map[string]string{"kind": "long"},
 		"capabilities":  map[string]bool{"e2ee": false, "group_e2ee": false},
@@ -149,7 +149,7 @@ func Connect(ctx context.Context, c *Conn, nonce string, t Tokens, device, slot 
 }
 
 // ReadHeartbeat returns the heartbeat_interval of a result of auth.connect or meta.ping, in seconds there. It is zero
-// where there is none.
+// if there is none.
 func ReadHeartbeat(result gjson.Result) time.Duration {
 	if s := result.Get("heartbeat_interval").Float(); s >= 1 && s <= 3600 {
 		return time.Duration(s * float64(time.Second))

@@ -51,7 +51,7 @@ func newAuthority(t *testing.T, config aun.AuthorityConfig) *aun.Authority {
 	return a
 }
 
-// gateway is a Handler that serves the pre-login calls and auth.connect, as a gateway does.
+// gateway is a Handler for the pre-login calls and auth.connect, as of a gateway.
 func gateway(a *aun.Authority, nonce string) handler {
 	return handler{request: func(_ context.Context, r *aun.Request) {
 		var result []byte
@@ -127,7 +127,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// The client refuses an authentication service that cannot prove itself.
+// TestLoginRefusesForeignServices: the client refuses an authentication service unable to prove itself.
 func TestLoginRefusesForeignServices(t *testing.T) {
 	for name, want := range map[string]int64{
 		"certificate": codes.CertificateInvalid, "signature": codes.SignatureInvalid,
@@ -151,7 +151,7 @@ func TestLoginRefusesForeignServices(t *testing.T) {
 	}
 }
 
-// login1 returns the params of the second step, whose signature is right.
+// login1 returns the params of the second step, with a right signature.
 func login1(t *testing.T, a *aun.Authority, id *aun.Identity) map[string]any {
 	t.Helper()
 	result, err := a.Login1(params(map[string]any{"aid": id.AID, "cert": id.CertPEM(), "client_nonce": "n"}))
@@ -261,8 +261,8 @@ func TestAuthorityRefuses(t *testing.T) {
 	})
 }
 
-// TestUnprovenLoginsLockNobodyOut: whoever begins logins with the certificate of another, which is public, keeps nobody
-// from logging in, not even with the same request_id. Their number is bounded all the same.
+// TestUnprovenLoginsLockNobodyOut: logins begun with the public certificate of another client keep no client from
+// logging in, not even with the same request_id. Their number is bounded all the same.
 func TestUnprovenLoginsLockNobodyOut(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		pki := auntest.NewPKI(t)
@@ -284,7 +284,8 @@ func TestUnprovenLoginsLockNobodyOut(t *testing.T) {
 	})
 }
 
-// A token of another issuer is one for an AID of that issuer, signed with a key of that issuer.
+// TestForeignTokens: a token of another issuer is for an AID of the same issuer, and signed with a key of the same
+// issuer.
 func TestForeignTokens(t *testing.T) {
 	pki := auntest.NewPKI(t)
 	other, third := pki.Identity("auth.other.test"), pki.Identity("auth.third.test")

@@ -6,5 +6,5 @@ package aun
 
 import "io/fs"
 
-// private reports whether only the owner of a file may read it, which its mode does not say here.
+// private reports true: on this system, the mode of a file does not show whether only its owner may read it.
 func private(fs.FileMode) bool { return true }

@@ -12,24 +12,24 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun/codes"
 )
 
-// nonceLife is how long a nonce of a login is valid. It is valid once.
+// nonceLife is the time for which a nonce of a login is valid. It is valid once.
 const nonceLife = time.Minute
 
-// maxLogins is how many logins may be between their two steps. Of more, the oldest is given up: a login that is not
-// proven takes nothing from the AID that it names.
+// maxLogins is the number of logins between their two steps, at most. Of more, the oldest is given up: an unproven
+// login takes nothing from the AID it names.
 const maxLogins = 10_000
 
-// NewNonce returns a random text that cannot be guessed.
+// NewNonce returns a random, unguessable text.
 func NewNonce() string { return rand.Text() }
 
-// A private key of an AID signs nonces that others choose, so what it signs must not mean anything elsewhere. A nonce
-// has the alphabet of hex, base64 or base64url, so that it is neither a token, which has dots, nor what the second step
-// of a login signs, which has a colon. And neither end signs a nonce of one purpose for the other: a signature that a
-// service gives to any client is not one by which its AID logs in at a peer.
+// A private key of an AID signs nonces chosen by others, so its signatures must not mean anything elsewhere. A nonce
+// has the alphabet of hex, base64 or base64url, so it is neither a token, which has dots, nor the signed text of a
+// login's second step, which has a colon. And neither end signs a nonce of one purpose for the other: a service's
+// signature for any client is not one by which its AID logs in at a peer.
 const (
 	maxNonce      = 128        // bytes
-	servicePrefix = "service-" // of the nonces by which this end has a service, or the server of a peer, prove itself
-	peerPrefix    = "peer-"    // of the nonces by which this end has a client of peer mode prove itself
+	servicePrefix = "service-" // of this end's nonces for a service, or the server of a peer, to prove itself
+	peerPrefix    = "peer-"    // of this end's nonces for a client of peer mode to prove itself
 )
 
 func serviceNonce() string { return servicePrefix + NewNonce() }
@@ -101,7 +101,7 @@ func (l *logins) take(nonce string) *login {
 	return &in
 }
 
-// check checks that the second step of a login is that of the first one. in is nil for a login that was not begun.
+// check checks the second step of a login against the first one. in is nil for a login without a first step.
 func (in *login) check(aid AID, request string) error {
 	switch {
 	case in == nil:

@@ -21,7 +21,7 @@ type PeerLogin struct {
 
 	version string
 	cert    *Certificate
-	nonce   string // that the peer is to sign; empty when it is used
+	nonce   string // for the peer to sign; empty when it is used
 	expires time.Time
 }
 
@@ -92,8 +92,7 @@ func (l *PeerLogin) Confirm(params gjson.Result) ([]byte, Proof, error) {
 	}), l.cert.proof(), nil
 }
 
-// ConnectPeer is the client side of peer mode: it logs in on a connection that is being served, to a peer that must
-// have an AID.
+// ConnectPeer is the client side of peer mode: it logs in on a served connection, to the peer with a given AID.
 func ConnectPeer(ctx context.Context, c *Conn, id *Identity, roots *Roots, want AID) (Proof, error) {
 	result, err := c.Call(ctx, "initialize", mustJSON(map[string]any{
 		"mode": "peer", "protocol": Version, "clientInfo": map[string]string{"name": "aip-gateway"},

@@ -11,18 +11,18 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun/codes"
 )
 
-// Proof says who the other end of a connection is, and when the proof expires.
+// Proof is the proven identity of a connection's other end, and the expiry of the proof.
 type Proof struct {
 	AID     AID
 	Expires time.Time // of the token, or of the certificate without one
 
-	login  string           // that has given the token; empty for none
+	login  string           // the source of the token; empty for none
 	cert   *Certificate     // nil for a token of another issuer
 	signer *ecdsa.PublicKey // of a token of another issuer
 }
 
-// Chain returns the certificates of the proof: that of the AID, and what leads from it to the roots and is none of
-// them. There are none where a token of another issuer is the proof.
+// Chain returns the certificates of the proof: the AID's, and those between it and the roots. There are none if a token
+// of another issuer is the proof.
 func (p Proof) Chain() []*x509.Certificate {
 	if p.cert == nil {
 		return nil
@@ -30,19 +30,19 @@ func (p Proof) Chain() []*x509.Certificate {
 	return p.cert.chain
 }
 
-// proof returns what a certificate proves whose key has signed a nonce.
+// proof returns the Proof of a certificate, once its key has signed a nonce.
 func (c *Certificate) proof() Proof { return Proof{AID: c.AID, Expires: c.NotAfter, cert: c} }
 
-// byToken reports whether the proof is a token, whose certificate is valid at least as long.
+// byToken reports whether the proof is a token, with a certificate valid at least as long.
 func (p Proof) byToken() bool { return p.login != "" || p.signer != nil }
 
-// Prolongs reports whether the proof comes from the same login as an older one, so that it takes its place.
+// Prolongs reports whether the proof comes from the same login as an older one, so it takes the older one's place.
 func (p Proof) Prolongs(older Proof) bool {
 	return p.login != "" && p.login == older.login && p.AID == older.AID
 }
 
-// Check returns an error if a proof, which this authority or that of an earlier configuration has accepted, is not one
-// any more: it has expired, its certificate is revoked or of no root, or its issuer's key is gone.
+// Check returns an error if a proof, once accepted by this authority or by that of an earlier configuration, is invalid
+// now: it has expired, its certificate is revoked or of no root, or its issuer's key is gone.
 func (a *Authority) Check(p Proof) error {
 	switch {
 	case !time.Now().Before(p.Expires):
@@ -58,7 +58,7 @@ func (a *Authority) Check(p Proof) error {
 
 func (p Proof) signedBy(key *ecdsa.PublicKey) bool { return key.Equal(p.signer) }
 
-// expired is the error of a proof that has expired.
+// expired is the error of an expired proof.
 func (p Proof) expired() error {
 	if p.byToken() && (p.cert == nil || p.Expires.Before(p.cert.NotAfter)) {
 		return Errorf(codes.TokenExpired, "The token has expired, and was not refreshed")

@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// Register has the gateway at config.URL, or that of the issuer, issue a certificate for config.Identity, which
-// it sets. It must lead to config.Roots, if there are any.
+// Register has the gateway at config.URL, or the issuer's, issue a certificate for config.Identity, and sets it there.
+// It must lead to config.Roots, if there are any.
 func Register(ctx context.Context, config ClientConfig) error {
 	id := config.Identity
 	config.Peer = id.AID

@@ -12,8 +12,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun/codes"
 )
 
-// TestTokensEndWithTheirCertificates: a token is as good as the certificates by which its AID has logged in, by the
-// roots and the revocations of the present configuration.
+// TestTokensEndWithTheirCertificates: a token is as good as the certificates of its AID's login, by the roots and the
+// revocations of the present configuration.
 func TestTokensEndWithTheirCertificates(t *testing.T) {
 	pki, other := auntest.NewPKI(t), auntest.NewPKI(t)
 	own, alice := pki.Identity("gw.aid.test"), pki.Identity("alice.aid.test")
@@ -61,7 +61,7 @@ func TestTokensEndWithTheirCertificates(t *testing.T) {
 			t.Errorf("%s: an open connection: %v", name, err)
 		}
 	}
-	// A chain that the roots do not have is in the token.
+	// A chain unknown to the roots is in the token.
 	brief := newAuthority(t, aun.AuthorityConfig{Identity: own, Roots: onlyRoot})
 	if result, err = brief.Login2(params(login1(t, brief, alice))); err != nil {
 		t.Fatal(err)

@@ -21,30 +21,30 @@ const (
 	refreshAudience = "aun-refresh"
 )
 
-// leeway is by how much the clocks of who signs a token and of who reads it may differ.
+// leeway is the greatest difference between the clocks of a token's signer and its reader.
 const leeway = time.Minute
 
 // claims are the claims of a token of AUN.
 type claims struct {
 	jwt.Claims
 	AID AID `json:"aid"`
-	// Login is the login from which the token comes, over all refreshes, and Chain the certificates, in DER, by which the
-	// AID has logged in: the token is as good as they are. Tokens of other issuers have neither.
+	// Login is the token's login, over all refreshes, and Chain the certificates of this login, in DER: the token is as
+	// good as they are. Tokens of other issuers have neither.
 	Login string   `json:"sid,omitempty"`
 	Chain [][]byte `json:"chain,omitempty"`
 
-	signer *ecdsa.PublicKey // that of another issuer; nil in a token of our own
+	signer *ecdsa.PublicKey // of another issuer; nil in a token of our own
 }
 
 // tokens issues and checks tokens: JSON Web Tokens with ES256, of other issuers also with ES384.
 type tokens struct {
 	issuer  string            // auth.{issuer}
-	key     *ecdsa.PrivateKey // that of Identity.TokenKey, which signs nothing else
+	key     *ecdsa.PrivateKey // Identity.TokenKey; it signs nothing else
 	kid     string
 	foreign map[string][]*ecdsa.PublicKey // by the issuer
 }
 
-// keyID names a public key in the tokens that it verifies.
+// keyID names a public key in its tokens.
 func keyID(key *ecdsa.PublicKey) string {
 	sum := sha256.Sum256(publicInfo(key))
 	return hex.EncodeToString(sum[:8])
@@ -73,7 +73,7 @@ func (t *tokens) issue(cert *Certificate, login, audience string, expires time.T
 	return token, err
 }
 
-// maxToken is the size of the largest token that is issued and read, in bytes. It must fit into a frame before a login.
+// maxToken is the size of the largest token, issued or read, in bytes. It must fit into a frame before a login.
 const maxToken = 12 << 10
 
 // check returns the claims of a token. Tokens of other issuers are accepted as access tokens.
@@ -115,10 +115,10 @@ func (c *claims) certificate(roots *Roots) (*Certificate, error) {
 	return roots.verifyDER(c.AID, c.Chain)
 }
 
-// foreignClaims returns the claims of a token that another issuer has signed, for an AID of its own; nil for any other
-// token. It also returns what the claim iss must be.
+// foreignClaims returns the claims of a token signed by another issuer, for an AID of its own; nil for any other token.
+// It also returns the required value of the claim iss.
 func (t *tokens) foreignClaims(parsed *jwt.JSONWebToken) (issuer string, _ *claims) {
-	var said claims // by whom is not known yet
+	var said claims // its signer is not known yet
 	if parsed.UnsafeClaimsWithoutVerification(&said) != nil {
 		return "", nil
 	}

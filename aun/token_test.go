@@ -14,8 +14,8 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// TestTokenClocks: the clocks of who has signed a token, another gateway of the same AID or another issuer, and of who
-// reads it may differ by a minute.
+// TestTokenClocks: the clocks of a token's signer, another gateway of the same AID or another issuer, and of its reader
+// may differ by a minute.
 func TestTokenClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		key := func() *ecdsa.PrivateKey {

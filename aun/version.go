@@ -8,21 +8,21 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun/codes"
 )
 
-// Version is the version of the protocol that both modes speak.
+// Version is the version of the protocol in both modes.
 const Version = "1.0"
 
 // peerVersions are the versions of peer mode, the highest first: the texts print both for the same thing.
 var peerVersions = []string{"1.0", "0.1"}
 
-// CheckVersion returns an error if a client of gateway mode does not speak Version. protocol is what it sends with
+// CheckVersion returns an error if a client of gateway mode does not speak Version. protocol is its parameter of
 // auth.connect.
 func CheckVersion(protocol gjson.Result) error {
 	_, err := commonVersion(protocol, []string{Version})
 	return err
 }
 
-// commonVersion returns the highest version that both ends have. A client names one version, or the lowest and the
-// highest; what it leaves out is no limit. versions are those of this end, the highest first.
+// commonVersion returns the highest common version of both ends. A client names one version, or the lowest and the
+// highest; an omitted one is no limit. versions are those of this end, the highest first.
 func commonVersion(protocol gjson.Result, versions []string) (string, error) {
 	lowest, highest := protocol.Get("min").String(), protocol.Get("max").String()
 	if protocol.Type == gjson.String {

@@ -12,7 +12,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun/codes"
 )
 
-// Both modes find the highest version that both ends have. Where there is none, the error names the versions of both.
+// TestVersions: both modes find the highest common version of both ends. If there is none, the error names the versions
+// of both.
 func TestVersions(t *testing.T) {
 	pki := auntest.NewPKI(t)
 	login := aun.NewPeerLogin(pki.Identity("alice.aid.test"), pki.Roots())

@@ -14,20 +14,20 @@ import (
 )
 
 // Network is a network in memory, usable in a bubble of testing/synctest: HTTP servers by their names. All of it is
-// plain, also where a client asks for TLS.
+// plain, also if a client asks for TLS.
 type Network struct {
 	t       testing.TB
 	mu      sync.Mutex
 	servers map[string]*listener
 }
 
-// NewNetwork returns a network without servers. Servers that are added are closed at the end of the test.
+// NewNetwork returns a network without servers. Added servers are closed at the end of the test.
 func NewNetwork(t testing.TB) *Network {
 	n := &Network{t: t, servers: make(map[string]*listener)}
 	return n
 }
 
-// Serve adds a server, and returns a function that removes it and breaks all of its connections.
+// Serve adds a server, and returns a function for removing it and breaking all of its connections.
 func (n *Network) Serve(host string, h http.Handler) (stop func()) {
 	l := &listener{conns: make(chan net.Conn), done: make(chan struct{})}
 	server := &http.Server{Handler: h}

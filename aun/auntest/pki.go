@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package auntest is what tests of AUN share: certificates, and a network in memory.
+// Package auntest is shared by tests of AUN: certificates, and a network in memory.
 package auntest
 
 import (
@@ -27,7 +27,7 @@ type PKI struct {
 	nextSerial int64
 }
 
-// NewPKI makes a root and an issuer, which are valid for ten years from now.
+// NewPKI makes a root and an issuer, valid for ten years from now.
 func NewPKI(t testing.TB) *PKI {
 	t.Helper()
 	p := &PKI{t: t, rootKey: newKey(t, elliptic.P256()), issuerKey: newKey(t, elliptic.P256())}
@@ -42,7 +42,7 @@ func NewPKI(t testing.TB) *PKI {
 	return p
 }
 
-// Roots returns the roots that trust this PKI.
+// Roots returns the roots of this PKI.
 func (p *PKI) Roots() *aun.Roots {
 	p.t.Helper()
 	r, err := aun.NewRoots(p.RootsPEM())
@@ -63,7 +63,7 @@ func (p *PKI) Identity(aid string) *aun.Identity {
 	return p.IdentityFor(aid, elliptic.P256(), 365*24*time.Hour)
 }
 
-// IdentityFor returns an AID with a key of a curve, and a certificate that is valid for a time from now.
+// IdentityFor returns an AID with a key of a curve, and a certificate valid for a time from now.
 func (p *PKI) IdentityFor(aid string, curve elliptic.Curve, valid time.Duration) *aun.Identity {
 	p.t.Helper()
 	key := newKey(p.t, curve)
@@ -79,7 +79,7 @@ func (p *PKI) Revoke(id *aun.Identity) []byte {
 	return p.RevokeUntil(id, time.Now().Add(time.Hour))
 }
 
-// RevokeUntil returns such a list after which the next one comes at some time.
+// RevokeUntil returns such a list, with the time of the next one.
 func (p *PKI) RevokeUntil(id *aun.Identity, next time.Time) []byte {
 	p.t.Helper()
 	list, err := x509.CreateRevocationList(rand.Reader, &x509.RevocationList{

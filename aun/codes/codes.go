@@ -16,13 +16,13 @@ const (
 
 	Version            = -32000 // no version of the protocol is common to both ends
 	AuthFailed         = -32001
-	CertificateInvalid = -32002 // or a nonce that is unknown, used or expired
+	CertificateInvalid = -32002 // or an unknown, used or expired nonce
 	SignatureInvalid   = -32003
 	PermissionDenied   = -32004
 	TokenExpired       = -32005
 	AgentOffline       = -32010
-	AgentTimeout       = -32011 // or a session that is not found
-	NotInitialized     = -32013 // a method that needs a login
+	AgentTimeout       = -32011 // or a session not found
+	NotInitialized     = -32013 // a method in need of a login
 	LimitExceeded      = -32050 // the gateway's own
 
 	SearchUnavailable = -32160
