@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// AddKey adds a line of MakeKey to a file of keys, and makes the file if there is none. Nothing is written if the file
-// would not be one that ReadKeys takes, such as with two keys of one name.
+// AddKey adds a line of MakeKey to a file of keys, and makes the file if there is none. Nothing is written if ReadKeys
+// would refuse the file, for example for two keys of one name.
 func AddKey(file, line string) error {
 	f, err := os.OpenFile(file, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {

@@ -45,7 +45,7 @@ func TestAddKey(t *testing.T) {
 	}
 }
 
-// TestAddKeyRefuses adds lines to files that would then be none that a gateway takes.
+// TestAddKeyRefuses adds lines to files. A gateway would then refuse these.
 func TestAddKeyRefuses(t *testing.T) {
 	_, line, err := MakeKey("one")
 	if err != nil {

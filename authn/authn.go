@@ -18,32 +18,32 @@ import (
 	"github.com/aip-gateway/aip-gateway/token"
 )
 
-// Authenticator finds out who calls. The zero value knows no proofs. It may be used by any number of goroutines at
+// Authenticator finds out the caller. The zero value knows no proofs. It may be used by any number of goroutines at
 // once.
 type Authenticator struct {
-	// Certificates says that the client certificate of the connection is a proof.
+	// Certificates accepts the client certificate of the connection as a proof.
 	Certificates bool
 
 	Proxy  *Proxy   // nil for none
 	Keys   *Keys    // nil for none
 	Tokens []*Token // of one issuer each
 
-	// BesideCertificate says that the bearer token of a caller that shows a certificate is not for this package.
+	// BesideCertificate leaves the bearer token beside a caller's certificate to others than this package.
 	BesideCertificate bool
 
-	Log *slog.Logger // of tokens and certificates that are refused
+	Log *slog.Logger // of refused tokens and certificates
 
 	lines fewlines.Limit
 }
 
-// Token says which tokens of an issuer prove who their bearer is.
+// Token selects the tokens of an issuer accepted as proofs of their bearers' identities.
 type Token struct {
 	Verifier *token.Verifier
-	Claim    string   // whose value names the Leader; empty for sub
-	Scopes   []string // all of which the token must have
+	Claim    string   // its value names the Leader; empty for sub
+	Scopes   []string // all required in the token
 }
 
-// Authenticate returns who calls. An error is a *task.Error of kind AuthenticationRequired, and has one of the causes
+// Authenticate returns the caller. An error is a *task.Error of kind AuthenticationRequired, and has one of the causes
 // ErrMalformed, ErrInvalid and a *ScopeError of package identity. It may wait for the keys of an issuer. The header of
 // the proxy is removed from the request.
 func (a *Authenticator) Authenticate(r *http.Request) (identity.Peer, error) {
@@ -64,7 +64,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (identity.Peer, error) {
 	return peer, nil
 }
 
-// Forget removes from a request what only this package may read of it, for the handlers after the gateway.
+// Forget removes from a request the header meant for this package alone, for the handlers after the gateway.
 func (a *Authenticator) Forget(r *http.Request) {
 	if a != nil && a.Proxy != nil {
 		a.Proxy.forget(r)
@@ -78,7 +78,7 @@ func (a *Authenticator) Close() {
 	}
 }
 
-// byCertificate returns the peer that a certificate proves.
+// byCertificate returns the peer proven by a certificate.
 func (a *Authenticator) byCertificate(r *http.Request) (identity.Peer, error) {
 	defer a.Forget(r)
 	switch {
@@ -96,7 +96,7 @@ func (a *Authenticator) byCertificate(r *http.Request) (identity.Peer, error) {
 	return peer, nil
 }
 
-// inRequest returns the peer that a token or a key in the request proves; the zero Peer for none.
+// inRequest returns the peer proven by a token or a key in the request; the zero Peer for none.
 func (a *Authenticator) inRequest(r *http.Request) (identity.Peer, error) {
 	if a.Keys == nil && len(a.Tokens) == 0 {
 		return identity.Peer{}, nil
@@ -129,7 +129,7 @@ func (a *Authenticator) inRequest(r *http.Request) (identity.Peer, error) {
 	return identity.Peer{}, nil
 }
 
-// Issues reports whether a peer of that kind could prove its id now: a key with its name is there, or the issuer of its
+// Issues reports whether a peer of a kind could prove its id now: a key with its name is there, or the issuer of its
 // tokens is trusted. Other kinds of ids are not for this package.
 func (a *Authenticator) Issues(kind identity.Kind, id string) bool {
 	switch kind {
@@ -142,8 +142,8 @@ func (a *Authenticator) Issues(kind identity.Kind, id string) bool {
 	return true
 }
 
-// bearerOf returns the bearer token of a request; empty for none. An error says that it has no valid form. The scheme
-// alone, which web interfaces send that have no token, proves nothing, as if it were left out.
+// bearerOf returns the bearer token of a request; empty for none. An error means an invalid form. The scheme alone,
+// sent by web interfaces without a token, proves nothing, as if it were left out.
 func bearerOf(r *http.Request) (string, error) {
 	bearer, n := token.Bearer(r.Header["Authorization"])
 	switch {
@@ -155,7 +155,7 @@ func bearerOf(r *http.Request) (string, error) {
 	return bearer, nil
 }
 
-// byToken returns the peer that a token proves.
+// byToken returns the peer proven by a token.
 func (a *Authenticator) byToken(r *http.Request, bearer string) (identity.Peer, error) {
 	var first error
 	for _, t := range a.Tokens {
@@ -163,7 +163,7 @@ func (a *Authenticator) byToken(r *http.Request, bearer string) (identity.Peer, 
 		if err == nil {
 			return t.peer(claims)
 		}
-		// The error of the issuer that the token names says more than that of others.
+		// The error of the token's own issuer says more than an error of others.
 		if other, ok := errors.AsType[*token.Error](err); first == nil || !ok || other.Reason != token.Issuer {
 			first = err
 		}
@@ -175,7 +175,7 @@ func (a *Authenticator) byToken(r *http.Request, bearer string) (identity.Peer, 
 	return identity.Peer{}, invalid("The bearer token is not accepted.")
 }
 
-// peer returns the peer that the claims of a verified token name.
+// peer returns the peer named by the claims of a verified token.
 func (t *Token) peer(c *identity.Claims) (identity.Peer, error) {
 	subject := c.Subject
 	if t.Claim != "" {

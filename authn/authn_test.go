@@ -33,7 +33,7 @@ const (
 	proxy = "10.0.0.1:4711"
 )
 
-// pki is a root, an intermediate, and certificates that they have signed.
+// pki is a root, an intermediate, and certificates signed by them.
 type pki struct {
 	t                  testing.TB
 	root, intermediate *x509.Certificate
@@ -101,7 +101,7 @@ func pemOf(certs ...*x509.Certificate) string {
 	return url.PathEscape(out.String())
 }
 
-// who is what Authenticate returned.
+// who is the result of Authenticate.
 type who struct {
 	Proof, Leader string
 	Err           string // its kind and its cause
@@ -223,7 +223,7 @@ func TestProxy(t *testing.T) {
 		"xfcc with Cert twice":    {XFCC, xfcc(`Cert="`+pemOf(good)+`"`, `Cert="`+pemOf(good)+`"`), proxy, true, invalid},
 		"xfcc with two elements":  {XFCC, xfcc(`Cert="` + pemOf(good) + `",Hash=00`), proxy, true, invalid},
 		"xfcc with an open quote": {XFCC, xfcc(`Cert="` + pemOf(good)), proxy, true, invalid},
-		"xfcc with what a quote hides": { // the rest, which the proxy has added, has as many quotes again
+		"xfcc with what a quote hides": { // the rest, added by the proxy, has as many quotes again
 			XFCC, xfcc(`Cert="`+pemOf(good)+`"`, `Subject=",Hash=00`, `Cert="`+pemOf(stranger)+`"`, `Subject="CN=a\"b"`),
 			proxy, true, invalid,
 		},
@@ -251,7 +251,7 @@ func TestProxy(t *testing.T) {
 				t.Fatal(err)
 			}
 			a := &Authenticator{Proxy: handed}
-			for range 2 { // the second time, what was verified is known
+			for range 2 { // the second time, the verified certificate is known
 				r := request(tc.from, tc.header)
 				peer, err := a.Authenticate(r)
 				if diff := cmp.Diff(tc.want, whoOf(peer, err)); diff != "" {
@@ -268,7 +268,7 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// TestProxysOwnCertificate: the certificate by which a proxy connects proves nothing of its callers.
+// TestProxysOwnCertificate: the certificate of a proxy's own connection proves nothing of its callers.
 func TestProxysOwnCertificate(t *testing.T) {
 	p := newPKI(t)
 	cert := p.leader(nil)
@@ -288,7 +288,7 @@ func TestProxysOwnCertificate(t *testing.T) {
 	}
 }
 
-// TestHandedOnExpires: a certificate that was verified is not believed for longer than it is valid.
+// TestHandedOnExpires: a verified certificate is not believed beyond its validity.
 func TestHandedOnExpires(t *testing.T) {
 	p := newPKI(t)
 	cert := p.leader(nil)
@@ -310,9 +310,6 @@ func TestHandedOnExpires(t *testing.T) {
 	}
 }
 
-// TestKeys: a key proves its name, by the bearer token or by a header.
-// TestKeyFiles: a mistake in a file of keys is named, by its line.
-// newKey makes a key with the name k, and the keys of a gateway that has it.
 // TestSecondCredential: a certificate comes first, and a wrong credential beside it is refused all the same.
 func TestSecondCredential(t *testing.T) {
 	key, keys := newKey(t)
@@ -349,7 +346,7 @@ func TestSecondCredential(t *testing.T) {
 	}
 }
 
-// TestSecondCredentialBesideARefusedOne: a valid key does not make up for a certificate that is not accepted.
+// TestSecondCredentialBesideARefusedOne: a valid key does not make up for a refused certificate.
 func TestSecondCredentialBesideARefusedOne(t *testing.T) {
 	key, keys := newKey(t)
 	p := newPKI(t)
@@ -361,7 +358,7 @@ func TestSecondCredentialBesideARefusedOne(t *testing.T) {
 	}
 }
 
-// FuzzProxy: whatever stands in the header, the certificate is one that the roots have signed.
+// FuzzProxy: whatever stands in the header, the certificate is signed by the roots.
 func FuzzProxy(f *testing.F) {
 	p := newPKI(f)
 	good := p.leader(nil)
@@ -381,5 +378,3 @@ func FuzzProxy(f *testing.F) {
 		}
 	})
 }
-
-// FuzzKeys: a file of keys that is read has a name for each hash.

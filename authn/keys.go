@@ -20,10 +20,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/identity"
 )
 
-// KeyPrefix begins every key, so that tools which look for secrets find one that has been lost.
+// KeyPrefix begins every key, so tools in search of secrets find a lost one.
 const KeyPrefix = "aipk_"
 
-// keySize is how many random bytes a key has. So many cannot be guessed, and a plain hash of them cannot be reversed.
+// keySize is the number of random bytes of a key. So many cannot be guessed, and a plain hash of them cannot be
+// reversed.
 const keySize = 32
 
 // Bounds of a file of keys.
@@ -32,7 +33,7 @@ const (
 	maxKeyName = 64
 )
 
-// Keys are the keys by which callers prove who they are. It may be used by any number of goroutines at once.
+// Keys are the keys of callers, proofs of their identities. It may be used by any number of goroutines at once.
 type Keys struct {
 	header string // in its canonical form; empty for Authorization
 	names  map[[sha256.Size]byte]string
@@ -51,7 +52,7 @@ func (k *Keys) has(name string) bool {
 // hashPrefix begins the hash of a key in a file.
 const hashPrefix = "sha256:"
 
-// MakeKey makes a key, and the line for a file of keys that names it.
+// MakeKey makes a key, and its line for a file of keys.
 func MakeKey(name string) (key, line string, err error) {
 	if err := checkKeyName(name); err != nil {
 		return "", "", err
@@ -73,8 +74,8 @@ func checkKeyName(name string) error {
 	return nil
 }
 
-// ReadKeys reads a file of keys, which only its owner may read. Keys come in a header, or by the bearer token where
-// that is empty. An error holds no key.
+// ReadKeys reads a file of keys. Only its owner may read it. Keys come in a header, or by the bearer token if header is
+// empty. An error holds no key.
 func ReadKeys(file, header string) (*Keys, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -110,7 +111,7 @@ func checkPrivate(f *os.File) error {
 	return nil
 }
 
-// parseKeys parses the lines of a file of keys: a name and a hash each. Empty lines and those that begin with # are
+// parseKeys parses the lines of a file of keys: a name and a hash each. Empty lines, and lines with # at the begin, are
 // comments.
 func parseKeys(content []byte) (map[[sha256.Size]byte]string, error) {
 	names := make(map[[sha256.Size]byte]string)
@@ -162,8 +163,8 @@ func parseKey(fields []string) (name string, sum [sha256.Size]byte, err error) {
 	return fields[0], sum, nil
 }
 
-// peer returns the peer that a key proves. The time that the search takes depends on the hash alone, which a caller
-// cannot choose.
+// peer returns the peer proven by a key. The time of the search depends on the hash alone, and a caller cannot choose
+// the hash.
 func (k *Keys) peer(key string) (identity.Peer, error) {
 	name, ok := k.names[sha256.Sum256([]byte(key))]
 	if !ok {

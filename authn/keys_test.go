@@ -15,6 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/identity"
 )
 
+// TestKeys: a key proves its name, by the bearer token or by a header.
 func TestKeys(t *testing.T) {
 	key, line, err := MakeKey("billing")
 	if err != nil {
@@ -69,6 +70,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestKeyFiles: a mistake in a file of keys is named, by its line.
 func TestKeyFiles(t *testing.T) {
 	key, line, err := MakeKey("a")
 	if err != nil {
@@ -106,6 +108,7 @@ func TestKeyFiles(t *testing.T) {
 	}
 }
 
+// newKey makes a key with the name k, and the keys of a gateway with it.
 func newKey(t *testing.T) (string, *Keys) {
 	t.Helper()
 	key, line, err := MakeKey("k")
@@ -119,6 +122,7 @@ func newKey(t *testing.T) (string, *Keys) {
 	return key, &Keys{names: names}
 }
 
+// FuzzKeys: an accepted file of keys has a name for each hash.
 func FuzzKeys(f *testing.F) {
 	_, line, err := MakeKey("a")
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/pemtext"
 )
 
-// Form is how a proxy writes the certificate of a client into a header.
+// Form is a proxy's form of a client's certificate in a header.
 type Form string
 
 // The forms.
@@ -34,14 +34,14 @@ const (
 // Forms are all forms.
 var Forms = []Form{RFC9440, XFCC, PEM}
 
-// Bounds of what a proxy hands on.
+// Bounds of a proxy's headers.
 const (
 	maxCertificate = 64 << 10 // bytes of a header
 	maxChain       = 8        // certificates of a chain
-	maxHandedOn    = 1024     // verified certificates that are kept
+	maxHandedOn    = 1024     // kept verified certificates
 )
 
-// ProxyConfig says which proxy hands certificates on, and how.
+// ProxyConfig selects the proxy handing certificates on, and their form.
 type ProxyConfig struct {
 	Header        string // the name of the header
 	Form          Form
@@ -51,19 +51,19 @@ type ProxyConfig struct {
 	Intermediates []*x509.Certificate
 }
 
-// Proxy reads the certificates that a proxy hands on. It may be used by any number of goroutines at once.
+// Proxy reads certificates handed on by a proxy. It may be used by any number of goroutines at once.
 type Proxy struct {
 	config ProxyConfig
 	known  *lru.Cache[[sha256.Size]byte, handedOn] // by the values of the headers; only verified ones
 }
 
-// handedOn is a certificate that was verified.
+// handedOn is a verified certificate.
 type handedOn struct {
 	peer identity.Peer
 	from time.Time // when it was not valid before
 }
 
-// none is what a proxy writes by a template where there is no certificate: no byte between two colons.
+// none is a proxy's value from a template without a certificate: no byte between two colons.
 const none = "::"
 
 // chainHeader is the header with the chain of a certificate (RFC 9440, §2.3).
@@ -101,7 +101,7 @@ func (p *Proxy) forget(r *http.Request) {
 	}
 }
 
-// peer returns the peer of the certificate that a request of the proxy has; the zero Peer for none.
+// peer returns the peer of the certificate in a request of the proxy; the zero Peer for none.
 func (p *Proxy) peer(r *http.Request) (identity.Peer, error) {
 	values := r.Header[p.config.Header]
 	switch {
@@ -134,7 +134,7 @@ func (p *Proxy) peer(r *http.Request) (identity.Peer, error) {
 	return peer, err
 }
 
-// verify verifies a certificate as TLS does that of a client.
+// verify verifies a certificate as TLS does a client's.
 func (p *Proxy) verify(cert *x509.Certificate, others []*x509.Certificate, now time.Time) (identity.Peer, error) {
 	intermediates := x509.NewCertPool()
 	for _, c := range append(others, p.config.Intermediates...) {
@@ -202,8 +202,8 @@ func parseByteSequence(s string) (*x509.Certificate, error) {
 	return x509.ParseCertificate(der)
 }
 
-// parseXFCC reads the one element of Envoy's header. Several elements would be those of several proxies, and the
-// last proxy does not say which of their certificates it has verified.
+// parseXFCC reads the one element of Envoy's header. Several elements would come from several proxies, and the last
+// proxy does not mark the certificates it has verified.
 func parseXFCC(value string) (*x509.Certificate, []*x509.Certificate, error) {
 	var cert, chain string
 	for rest := value; rest != ""; {
@@ -243,9 +243,8 @@ func parseXFCC(value string) (*x509.Certificate, []*x509.Certificate, error) {
 	return certs[0], others, err
 }
 
-// cutPair cuts the first name and value off an element, whose values may be quoted. A comma outside of quotes begins
-// another element. Quotes are around a whole value, so that one in what a client has sent does not hide what the proxy
-// has added.
+// cutPair cuts the first name and value off an element with possibly quoted values. A comma outside of quotes begins
+// another element. Quotes are around a whole value, so a quote in the client's part does not hide the proxy's addition.
 func cutPair(s string) (pair, rest string, err error) {
 	begin := strings.IndexAny(s, `=";,`) + 1
 	end := begin
@@ -282,7 +281,7 @@ const (
 )
 
 // parsePEM reads certificates in PEM with percent-encoding: the client's, and perhaps its chain. There is nothing else
-// between them: a comma would be that of a list, whose first item may come from the client.
+// between them: a comma would separate a list, and its first item may come from the client.
 func parsePEM(s string) (certs []*x509.Certificate, err error) {
 	text, err := url.PathUnescape(s)
 	if err != nil {

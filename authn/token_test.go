@@ -16,8 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/token/tokentest"
 )
 
-// TestWrongTokens: whatever is wrong with a token, it is the token that is refused, and not the request (RFC 6750,
-// §3.1).
+// TestWrongTokens: whatever is wrong with a token, the token is refused, and not the request (RFC 6750, §3.1).
 func TestWrongTokens(t *testing.T) {
 	issuer := tokentest.New(t)
 	v, err := token.New(token.Config{Issuer: issuer.URL, JWKS: issuer.JWKS, Audiences: []string{"here"},
