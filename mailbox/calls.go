@@ -18,7 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// checkDevice refuses a device or a slot that is not that of the connection.
+// checkDevice refuses a device or a slot other than the connection's.
 func checkDevice(c Caller, params gjson.Result) error {
 	for _, f := range [...][2]string{{"device_id", c.Device}, {"slot_id", c.Slot}} {
 		if v := params.Get(f[0]); v.Exists() && v.Type != gjson.Null && (v.Type != gjson.String || v.Str != f[1]) {
@@ -28,7 +28,7 @@ func checkDevice(c Caller, params gjson.Result) error {
 	return nil
 }
 
-// whole returns a parameter that is a whole number.
+// whole returns a parameter with a whole number.
 func whole(params gjson.Result, name string, least, otherwise uint64) (uint64, error) {
 	v := params.Get(name)
 	if !v.Exists() || v.Type == gjson.Null {
@@ -48,17 +48,17 @@ const (
 	maxPage     = 900_000 // bytes of messages in one answer
 )
 
-// page is what message.pull returns.
+// page is the result of message.pull.
 type page struct {
 	messages [][]byte
 	latest   uint64  // the seq of the last one
-	earliest *uint64 // of the messages in mode queue that are still there; nil for none
-	dropped  int     // messages in mode queue that are not there any more
+	earliest *uint64 // of the messages in mode queue still there; nil for none
+	dropped  int     // messages in mode queue, no longer there
 	more     bool    // there are messages after the last one
-	acked    uint64  // up to which there is nothing for the device to look for: it has acknowledged that, or it is gone
+	acked    uint64  // up to this seq there is nothing for the device to look for: it has acknowledged it, or it is gone
 }
 
-// pull is message.pull, and message.v2.pull, whose result differs.
+// pull is message.pull, and message.v2.pull, with another result.
 func (m *Mailbox) pull(
 	ctx context.Context, c Caller, params gjson.Result, form func(*page) ([]byte, error),
 ) (result []byte, err error) {
@@ -136,8 +136,8 @@ func pulled(p *page) ([]byte, error) {
 	}{p.list(), len(p.messages), p.latest, p.earliest, p.dropped, p.acked})
 }
 
-// pulledV2 returns the result of message.v2.pull, which is for messages that are encrypted. It shows those in plaintext
-// as messages of the version before.
+// pulledV2 returns the result of message.v2.pull, a method for encrypted messages. It shows those in plaintext as
+// messages of the version before.
 func pulledV2(p *page) ([]byte, error) {
 	type message struct {
 		Version string          `json:"version"`
@@ -162,7 +162,7 @@ func pulledV2(p *page) ([]byte, error) {
 	}{messages, len(messages), p.latest, p.more, p.acked})
 }
 
-// page reads the messages after a seq that are shown. latest is the seq of the last one, or after.
+// page reads the shown messages after a seq. latest is the seq of the last one, or after.
 func (b *inbox) page(
 	ctx context.Context, after uint64, limit int, shown map[uint64]bool,
 ) (messages [][]byte, latest uint64, err error) {
@@ -198,7 +198,7 @@ func (b *inbox) page(
 	return messages, latest, nil
 }
 
-// ack is message.ack, and message.v2.ack, which has another name for the seq.
+// ack is message.ack, and message.v2.ack, with another name for the seq.
 func (m *Mailbox) ack(ctx context.Context, c Caller, params gjson.Result, name string) (result []byte, err error) {
 	if err := checkDevice(c, params); err != nil {
 		return nil, err
@@ -224,7 +224,7 @@ func (m *Mailbox) ack(ctx context.Context, c Caller, params gjson.Result, name s
 	return result, err
 }
 
-// acknowledge stores that a device has read all up to a seq, and informs the senders.
+// acknowledge stores a device's acknowledgement of all up to a seq, and informs the senders.
 func (m *Mailbox) acknowledge(ctx context.Context, c Caller, b *inbox, seq uint64) (now uint64, err error) {
 	before, now := b.acknowledge(c, min(seq, b.last))
 	if now > before {
@@ -236,7 +236,7 @@ func (m *Mailbox) acknowledge(ctx context.Context, c Caller, b *inbox, seq uint6
 	return now, nil
 }
 
-// acked returns up to which a device has acknowledged all.
+// acked returns the seq up to which a device has acknowledged all.
 func (b *inbox) acked(c Caller) uint64 {
 	if a := b.ackOf(c); a != nil {
 		return a.Seq
@@ -267,7 +267,7 @@ func (b *inbox) acknowledge(c Caller, seq uint64) (before, now uint64) {
 	return 0, seq
 }
 
-// notifySenders notifies the clients whose messages a device has acknowledged.
+// notifySenders notifies the clients of the acknowledgement of their messages by a device.
 func (m *Mailbox) notifySenders(c Caller, b *inbox, after, upTo uint64) {
 	var event []byte
 	seen, agents := make(map[string]bool), m.allAgents()
@@ -284,10 +284,10 @@ func (m *Mailbox) notifySenders(c Caller, b *inbox, after, upTo uint64) {
 	}
 }
 
-// maxIDs is how many ids one call may name.
+// maxIDs is the number of ids in one call, at most.
 const maxIDs = 100
 
-// ids returns a parameter that is a list of strings.
+// ids returns a parameter with a list of strings.
 func ids(params gjson.Result, name string) (list []string, err error) {
 	v := params.Get(name)
 	if !v.IsArray() {
@@ -332,7 +332,7 @@ func (m *Mailbox) recall(ctx context.Context, c Caller, params gjson.Result) ([]
 func (m *Mailbox) recallOne(ctx context.Context, c Caller, id string) (why string, err error) {
 	s, known := m.sender(ctx, c.AID, id)
 	switch {
-	case !known: // it may be one that the client has received
+	case !known: // it may be one received by the client
 	case s.From != c.AID:
 		return "not_sender", nil
 	case s.Final:
@@ -343,7 +343,7 @@ func (m *Mailbox) recallOne(ctx context.Context, c Caller, id string) (why strin
 	return m.recallAnywhere(ctx, c, s)
 }
 
-// recallFrom recalls a message from the inbox to which it went.
+// recallFrom recalls a message from its inbox.
 func (m *Mailbox) recallFrom(ctx context.Context, c Caller, s sentMessage) (why string, err error) {
 	id := s.ID
 	err = m.with(s.To, func(b *inbox) error {
@@ -375,8 +375,8 @@ func (m *Mailbox) recallFrom(ctx context.Context, c Caller, s sentMessage) (why 
 	return why, err
 }
 
-// notSent says why a message cannot be recalled that the process has not seen being sent. The client may have received
-// it.
+// notSent returns the reason why a message cannot be recalled if the process has not seen it being sent. The client may
+// have received it.
 func (m *Mailbox) notSent(ctx context.Context, c Caller, id string) (why string, err error) {
 	why = "not_found"
 	err = m.with(c.AID, func(b *inbox) error {

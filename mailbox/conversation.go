@@ -17,12 +17,12 @@ import (
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
-// retryAfter is after how long the log of a task is read again that could not be read, or whose messages could not be
-// stored.
+// retryAfter is the time after which the log of a task is read again after an error, of reading it or of storing its
+// messages.
 const retryAfter = time.Second
 
-// follow makes messages of what happens to a task, from what the inbox has of it on, until the task has ended, unless
-// another goroutine does. It returns at once.
+// follow makes messages of the events of a task, from the inbox's position on, until the task has ended, unless another
+// goroutine does. It returns at once.
 func (h *home) follow(aid, log string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -51,10 +51,10 @@ func (h *home) follow(aid, log string) {
 	})
 }
 
-// errEnded says that a conversation has ended.
+// errEnded is the error for an ended conversation.
 var errEnded = errors.New("mailbox: the conversation has ended")
 
-// read stores the messages that come after those that the inbox has. It returns nil at the end of the log.
+// read stores the messages after those in the inbox. It returns nil at the end of the log.
 func (h *home) read(aid, log string) error {
 	from, err := h.position(aid, log)
 	if err != nil {
@@ -72,8 +72,8 @@ func (h *home) read(aid, log string) error {
 	return nil
 }
 
-// add stores the messages that a step makes. A step that enters a state is read then. Any other one is read again after
-// a restart, with the pieces of products before it; what it has said is not told again.
+// add stores the messages of a step. A step into a state is read then. Any other one is read again after a restart,
+// with the pieces of products before it; its message is not sent again.
 func (h *home) add(aid, log string, step *follow.Step, of *turn) error {
 	of.add(step)
 	said := of.says(step)
@@ -108,7 +108,7 @@ func (h *home) add(aid, log string, step *follow.Step, of *turn) error {
 	})
 }
 
-// end records that a task has ended.
+// end records the end of a task.
 func (h *home) end(aid, log string) {
 	for h.base.Err() == nil {
 		err := h.about(aid, log, func(b *inbox, c *conversation) error {
@@ -124,7 +124,7 @@ func (h *home) end(aid, log string) {
 	}
 }
 
-// position returns how far the log of a conversation has been read.
+// position returns the position in the log of a conversation.
 func (h *home) position(aid, log string) (at follow.Position, err error) {
 	err = h.about(aid, log, func(_ *inbox, c *conversation) error {
 		at = c.Read
@@ -157,30 +157,30 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// The bounds of what a client is told while an agent works: its inbox is to hold the results. So it is told nothing of
-// that, either, while half of what the inbox holds is unread.
+// The bounds of the messages to a client while an agent works: its inbox is to hold the results. So it gets none of
+// them, either, while half of the inbox's contents are unread.
 const (
 	progressEvery = 2 * time.Second // the least time between two statuses of a turn
 	maxProgress   = 64              // of a turn
 	maxSaid       = 4 << 10         // bytes of one
 )
 
-// turn has the products of a turn, of which payloads are made when it has ended: the products, then what the agent says
-// along with its state, then an event.
+// turn has the products of a turn, for payloads at its end: the products, then the agent's message beside its state,
+// then an event.
 type turn struct {
 	products task.Fold
-	told     int       // how often the client was told what the agent does
-	toldAt   time.Time // when the agent has said the last of that
+	told     int       // number of messages to the client about the agent's progress
+	toldAt   time.Time // the agent's time of the last of them
 }
 
-// add takes what a step says about products.
+// add takes the products of a step.
 func (t *turn) add(step *follow.Step) {
 	if step.Task != nil || step.Chunk != nil || step.Status != nil && step.Offer != nil && step.Cause == nil {
 		t.products.Apply(step.Event)
 	}
 }
 
-// says returns what a step says of what the agent does while it works, if the client is to be told; empty if not.
+// says returns the agent's message about its progress in a step, if the client is to learn of it; empty if not.
 func (t *turn) says(step *follow.Step) string {
 	var items []task.DataItem
 	var at time.Time
@@ -209,7 +209,7 @@ func textOf(items []task.DataItem) string {
 	return strings.Join(texts, "\n")
 }
 
-// payloads returns the payloads of a step that enters a state, and none of another one.
+// payloads returns the payloads of a step into a state, and none of another one.
 func (t *turn) payloads(step *follow.Step, c *conversation) (payloads [][]byte) {
 	if !step.Entered {
 		return nil
@@ -233,7 +233,7 @@ func (t *turn) payloads(step *follow.Step, c *conversation) (payloads [][]byte) 
 	return payloads
 }
 
-// thread returns the thread of a conversation, which is never empty for the client.
+// thread returns the thread of a conversation, never empty for the client.
 func thread(c *conversation) string {
 	if c.Thread == "" {
 		return c.Task
@@ -266,8 +266,8 @@ func appendItems(payloads [][]byte, items []task.DataItem, c *conversation) [][]
 
 // The delivery modes.
 const (
-	fanoutMode = "fanout" // kept for clients that are offline
-	queueMode  = "queue"  // for one client that is online
+	fanoutMode = "fanout" // kept for offline clients
+	queueMode  = "queue"  // for one online client
 )
 
 // appendMessage returns a message as it is stored.

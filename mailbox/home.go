@@ -25,7 +25,7 @@ type home struct {
 
 	mu       sync.Mutex
 	closed   bool
-	followed map[string]bool // the logs of the tasks of which messages are being made
+	followed map[string]bool // the logs of the tasks of messages in the making
 }
 
 // openHome opens the inboxes of a shard.
@@ -73,7 +73,7 @@ func (h *home) with(aid string, f func(*inbox) error) error {
 	return replay.RetryConflict(func() error { return f(b) })
 }
 
-// scan drops messages whose time is over.
+// scan drops expired messages.
 func (h *home) scan() {
 	for h.scanner.Wait(h.base) {
 		_, err := h.scanner.Scan(h.base, 1, func(due replay.DueLog, now time.Time) error {

@@ -21,7 +21,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// openTwo opens mailboxes at two processes that share shards, until the end of the test.
+// openTwo opens mailboxes at two processes over the same shards, until the end of the test.
 func (w *world) openTwo(shards *replaytest.Shards) (nodes [2]*replaytest.Node, boxes [2]*Mailbox) {
 	for i := range boxes {
 		nodes[i] = shards.Node()
@@ -36,8 +36,8 @@ func (w *world) openTwo(shards *replaytest.Shards) (nodes [2]*replaytest.Node, b
 	return nodes, boxes
 }
 
-// TestInboxMovesMeanwhile: a message without an id whose inbox another process takes over when the agent has it already
-// is sent to the agent once.
+// TestInboxMovesMeanwhile: a message without an id is sent to the agent once, if another process takes over its inbox
+// when the agent has it already.
 func TestInboxMovesMeanwhile(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -63,8 +63,8 @@ func TestInboxMovesMeanwhile(t *testing.T) {
 	})
 }
 
-// TestInboxesMove: the owner of a shard continues the conversations in it. The process that has owned it before sends
-// nothing more, and hands messages to the owner, which knows those that it has.
+// TestInboxesMove: the owner of a shard continues the conversations in it. The process owning it before sends nothing
+// more, and hands messages to the owner. The owner knows those it has.
 func TestInboxesMove(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -155,8 +155,8 @@ func TestInboxesAtTwoProcesses(t *testing.T) {
 	})
 }
 
-// TestFloor: a client learns with its first pull after which number its messages come, and the first one has the next
-// number, however late it comes, also in an inbox that an earlier version has made. What is dropped is below the floor,
+// TestFloor: a client learns with its first pull the number before its first message, and the first one has the next
+// number, however late it comes, also in an inbox made by an earlier version. Dropped messages are below the floor,
 // too.
 func TestFloor(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
@@ -192,7 +192,7 @@ func TestFloor(t *testing.T) {
 	})
 }
 
-// TestNumbersNeverFall: where the store is gone, the numbers of an inbox go on above those that its client has seen.
+// TestNumbersNeverFall: if the store is gone, the numbers of an inbox go on above those its client has seen.
 func TestNumbersNeverFall(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)

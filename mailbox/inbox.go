@@ -26,54 +26,54 @@ type inbox struct {
 	aid string
 
 	mu       sync.Mutex
-	loaded   bool // what follows is as in the store
+	loaded   bool // the fields below are as in the store
 	exists   bool
 	revision uint64 // of the log; 0 while there is none
 	last     uint64
 	lost     uint64
 	meta     metadata
-	kept     []kept // the records that are kept, the oldest first
+	kept     []kept // the kept records, the oldest first
 	bytes    int64  // of kept
-	gone     int    // queued messages that were dropped before their time since the inbox was loaded
+	gone     int    // queued messages dropped before their time since the inbox was loaded
 }
 
 // metadata is stored with the log.
 type metadata struct {
-	Begin         uint64          `json:"begin,omitempty"`         // the number after which its messages begin
+	Begin         uint64          `json:"begin,omitempty"`         // its messages begin after this number
 	Conversations []*conversation `json:"conversations,omitempty"` // those of a thread in the order of their tasks
 	Acks          []ack           `json:"acks,omitempty"`
-	Recalled      []uint64        `json:"recalled,omitempty"` // the seqs of messages that are recalled
+	Recalled      []uint64        `json:"recalled,omitempty"` // the seqs of recalled messages
 	Sent          []answer        `json:"sent,omitempty"`     // the last answers to the AID, the oldest first
 	Keys          []deviceKey     `json:"keys,omitempty"`     // of the AID's devices, the oldest first
 }
 
-// conversation is what an AID and an agent say to each other in one thread, about one task. A thread has another one
-// before it for each task that has ended and whose messages are not all in the inbox yet.
+// conversation is the exchange of messages between an AID and an agent in one thread, about one task. A thread has
+// another one before it for each ended task with messages still missing in the inbox.
 type conversation struct {
 	Agent  string          `json:"agent"`
 	Thread string          `json:"thread,omitempty"`
 	Task   string          `json:"task"`
 	Log    string          `json:"log"`
-	Read   follow.Position `json:"read"`           // behind the last event of Log whose messages are in the inbox
-	Told   uint64          `json:"told,omitempty"` // the last event of Log of which a status is in the inbox
-	Open   bool            `json:"open,omitempty"` // there may be more in Log, which is pinned
+	Read   follow.Position `json:"read"`           // behind the last event of Log with its messages in the inbox
+	Told   uint64          `json:"told,omitempty"` // the last event of Log with a status in the inbox
+	Open   bool            `json:"open,omitempty"` // there may be more in Log; it is pinned
 }
 
-// ack is the message up to which a device has acknowledged all.
+// ack is the last message of a device's acknowledgement.
 type ack struct {
 	Device string `json:"device,omitempty"`
 	Slot   string `json:"slot,omitempty"`
 	Seq    uint64 `json:"seq"`
 }
 
-// kept is what is known of a record.
+// kept is the inbox's knowledge of a record.
 type kept struct {
 	seq      uint64
 	at       time.Time
 	id, from string
 	size     int64
 	queued   bool
-	recalled bool // or it is the record of a recall, which earlier versions have written
+	recalled bool // or it is the record of a recall, as written by earlier versions
 }
 
 // over reports whether no device is shown the message any more.
@@ -106,7 +106,7 @@ func (b *inbox) load(ctx context.Context) error {
 	return nil
 }
 
-// keep adds a record to what is known.
+// keep adds a record to the kept ones.
 func (b *inbox) keep(seq uint64, record []byte) {
 	v := gjson.ParseBytes(record)
 	k := kept{seq: seq, at: time.UnixMilli(v.Get("timestamp").Int()), size: int64(len(record)),
@@ -129,7 +129,7 @@ func (b *inbox) find(id string) int {
 	return slices.IndexFunc(b.kept, func(k kept) bool { return k.id == id && id != "" })
 }
 
-// append writes records and the metadata, and drops what is too old or too much. If it fails, nothing is changed.
+// append writes records and the metadata, and drops records too old or too many. If it fails, nothing is changed.
 func (b *inbox) append(ctx context.Context, records [][]byte) error {
 	b.begin()
 	now := time.Now()
@@ -150,7 +150,7 @@ func (b *inbox) append(ctx context.Context, records [][]byte) error {
 		dropped++
 	}
 	if dropped > 0 {
-		a.Snapshot = []byte{'-'} // what is dropped leaves nothing
+		a.Snapshot = []byte{'-'} // dropped records leave nothing
 		b.meta.Recalled = slices.DeleteFunc(b.meta.Recalled, func(seq uint64) bool { return seq <= a.Trim })
 	}
 	var err error
@@ -186,8 +186,8 @@ func (b *inbox) append(ctx context.Context, records [][]byte) error {
 	return nil
 }
 
-// dueAt returns when the inbox must be looked at again: at the start of the next process, if a conversation is open, or
-// when its oldest message expires, which may be one that is being written.
+// dueAt returns the time for looking at the inbox again: at the start of the next process, if a conversation is open,
+// or when its oldest message expires. This may be one being written.
 func (b *inbox) dueAt(now time.Time, more bool) time.Time {
 	for _, c := range b.meta.Conversations {
 		if c.Open {
@@ -205,7 +205,7 @@ func (b *inbox) dueAt(now time.Time, more bool) time.Time {
 	return time.Time{}
 }
 
-// deliver sends the client a message that is in the inbox.
+// deliver sends the client a message from the inbox.
 func (b *inbox) deliver(seq uint64, record []byte) {
 	one := gjson.GetBytes(record, "delivery_mode").Str == queueMode
 	store, log := b.box.store, logname.InboxOf(b.aid)
@@ -222,14 +222,14 @@ func readMessage(ctx context.Context, store replay.Store, log string, seq uint64
 	return withSeq(seq, record), nil
 }
 
-// withSeq returns a record, which is an object, with its seq.
+// withSeq returns a record, an object, with its seq.
 func withSeq(seq uint64, record []byte) []byte {
 	text := strconv.AppendUint([]byte(`{"seq":`), seq, 10)
 	return append(append(text, ','), record[1:]...)
 }
 
-// begin sets the number after which a new inbox begins, which is the clock: SDKs drop a number that is not above the
-// last one that they have seen, which may have been that of an inbox that is gone.
+// begin sets the number before the messages of a new inbox, from the clock: SDKs drop a number not above the last one
+// they have seen, and this may be from a lost inbox.
 func (b *inbox) begin() {
 	if b.last > 0 {
 		return
@@ -264,7 +264,7 @@ func (b *inbox) receive(ctx context.Context, records [][]byte) error {
 }
 
 // conversationWith returns the last conversation of a thread with an agent; nil for none. To the client, the thread of
-// a conversation that it has begun without one is the task.
+// a conversation begun without one is the task.
 func (b *inbox) conversationWith(agent, thread string) *conversation {
 	for _, c := range slices.Backward(b.meta.Conversations) {
 		if c.Agent == agent && c.Thread == thread {
@@ -291,7 +291,7 @@ func (b *inbox) follow() {
 	}
 }
 
-// end records that the task of a conversation has ended, and that its messages are all there.
+// end records the end of a conversation's task, with all its messages in the inbox.
 func (b *inbox) end(ctx context.Context, c *conversation) error {
 	c.Open = false
 	if b.conversationWith(c.Agent, c.Thread) != c {
@@ -314,7 +314,7 @@ func (b *inbox) conversationAbout(log string) *conversation {
 	return nil
 }
 
-// roomForConversation makes room for one more conversation. If there are too many, the oldest one that has ended goes.
+// roomForConversation makes room for one more conversation. If there are too many, the oldest ended one goes.
 func (b *inbox) roomForConversation() error {
 	if len(b.meta.Conversations) >= maxConversations {
 		i := slices.IndexFunc(b.meta.Conversations, func(c *conversation) bool { return !c.Open })

@@ -13,10 +13,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Clients publish keys by which others could encrypt to their devices. SDKs do so after they have connected, and one
-// that is refused reads nothing of its inbox. The gateway keeps the keys, and shows them to the devices of that AID. It
-// has no agent's key, and does not split what is encrypted for several devices: of any other AID there are no keys, by
-// which SDKs know that they cannot encrypt.
+// Clients publish keys for others, for encrypting to their devices. SDKs do so after they have connected, and a refused
+// one reads nothing of its inbox. The gateway keeps the keys, and shows them to the devices of the same AID. It has no
+// agent's key, and does not split messages encrypted for several devices: of any other AID there are no keys, so SDKs
+// know that they cannot encrypt.
 
 // The limits of the keys of an AID. They are written with each message.
 const (
@@ -32,7 +32,7 @@ type deviceKey struct {
 	Key    json.RawMessage `json:"key"`
 }
 
-// putKey is message.v2.put_peer_pk, and message.e2ee.put_prekey, which is old.
+// putKey is message.v2.put_peer_pk, and the old message.e2ee.put_prekey.
 func (m *Mailbox) putKey(ctx context.Context, c Caller, params gjson.Result, old bool) ([]byte, error) {
 	if err := checkDevice(c, params); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (m *Mailbox) putKey(ctx context.Context, c Caller, params gjson.Result, old
 		return nil, invalid("the key has %d bytes, and at most %d are allowed", len(params.Raw), maxKey)
 	}
 	var members map[string]json.RawMessage
-	_ = json.Unmarshal([]byte(params.Raw), &members) // what is no object has none
+	_ = json.Unmarshal([]byte(params.Raw), &members) // anything but an object has none
 	delete(members, "device_id")
 	delete(members, "slot_id")
 	if len(members) == 0 {
@@ -75,7 +75,7 @@ func (k *deviceKey) replaces(other deviceKey) bool {
 	return k.Device == other.Device && k.Slot == other.Slot && k.Old == other.Old
 }
 
-// keysOf returns the AID whose keys a call asks for.
+// keysOf returns the AID of the keys a call asks for.
 func keysOf(params gjson.Result, name string) (string, error) {
 	aid, err := aun.ParseAID(params.Get(name).String())
 	if err != nil {
@@ -111,7 +111,7 @@ func (m *Mailbox) prekeys(ctx context.Context, c Caller, params gjson.Result) ([
 	return append(append([]byte(`{"found":true,"device_prekeys":`), keys...), '}'), nil
 }
 
-// ownKeys returns the keys of an AID as a list in JSON, which is empty for any AID but the caller's own.
+// ownKeys returns the keys of an AID as a list in JSON, empty for any AID but the caller's own.
 func (m *Mailbox) ownKeys(ctx context.Context, c Caller, aid string, old bool) (list []byte, err error) {
 	if aid != c.AID {
 		return []byte("[]"), nil

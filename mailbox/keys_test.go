@@ -14,7 +14,7 @@ import (
 )
 
 // TestKeys: clients publish the keys of their devices, and get those of their own AID again, also after a restart. Of
-// any other one there are none, so that no client encrypts what the gateway has to read.
+// any other one there are none, so no client encrypts a message the gateway has to read.
 func TestKeys(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mailbox carries the messages of AUN: the methods message.* of clients. A message to an agent that is fronted
-// starts a task, or continues the one of its thread; what the agent says comes back as messages. A message to another
-// client goes to its inbox.
+// Package mailbox carries the messages of AUN: the methods message.* of clients. A message to a fronted agent starts a
+// task, or continues the one of its thread; the agent's answers come back as messages. A message to another client goes
+// to its inbox.
 //
-// Each AID that is sent messages has an inbox, which is a log. Its metadata says of each conversation how far the log
-// of its task has been read. Both are written together, so that a crash neither loses a message nor repeats it.
+// Each AID with messages has an inbox, a log of the store. Its metadata has the position of each conversation in the
+// log of its task. Both are written together, so a crash neither loses a message nor repeats it.
 package mailbox
 
 import (
@@ -29,22 +29,22 @@ import (
 
 // The limits of an inbox. The oldest messages are dropped first.
 const (
-	keepFor          = 24 * time.Hour   // a message that is kept for clients that are offline
-	queueFor         = 5 * time.Minute  // one that is for a client that is online
+	keepFor          = 24 * time.Hour   // for a message kept for offline clients
+	queueFor         = 5 * time.Minute  // for one to an online client
 	maxQueued        = 200              // of those
 	maxMessages      = 1000             // of all
 	maxBytes         = 16 << 20         // of all
 	maxConversations = 200              // conversations of an AID
-	maxDevices       = 64               // devices whose acknowledgements are kept
-	recallFor        = 2 * time.Minute  // how long a message can be recalled
-	maxMessage       = 900_000          // bytes of one message, so that it fits into a frame
+	maxDevices       = 64               // devices with kept acknowledgements
+	recallFor        = 2 * time.Minute  // for recalling a message
+	maxMessage       = 900_000          // bytes of one message, to fit into a frame
 	maxText          = 256 << 10        // bytes of the text of one message of an agent; a longer text is several messages
-	maxSent          = 10_000           // messages of all clients whose senders are remembered
-	idleInboxes      = 1024             // inboxes in memory that are not in use
+	maxSent          = 10_000           // messages of all clients with a remembered sender
+	idleInboxes      = 1024             // unused inboxes in memory
 	scanEvery        = 30 * time.Second // the least time between two visits of an inbox
 )
 
-// Caller is the connection of a client that is logged in.
+// Caller is the connection of a logged-in client.
 type Caller struct {
 	AID, Device, Slot string
 	Peer              identity.Peer
@@ -52,32 +52,32 @@ type Caller struct {
 
 // Connections are the connections of clients. Their methods do not wait.
 type Connections interface {
-	// Notify sends a notification to all connections of an AID, and returns how many there are.
+	// Notify sends a notification to all connections of an AID, and returns their number.
 	Notify(aid, method string, params []byte) int
-	// Deliver is Notify for what is stored, with one for one connection only. again reads the params again, so that they
-	// need not be kept for a client that is slow.
+	// Deliver is Notify for stored content, with one for one connection only. again reads the params again, so they need
+	// not be kept for a slow client.
 	Deliver(aid string, one bool, method string, params []byte, again func(context.Context) ([]byte, error)) int
 	// Online reports whether an AID is connected.
 	Online(aid string) bool
 }
 
-// Agent is an agent that is fronted.
+// Agent is a fronted agent.
 type Agent interface {
-	// Do executes a call of a peer, as that of a gateway.Gateway.
+	// Do executes a call of a peer, as a gateway.Gateway does.
 	Do(ctx context.Context, peer identity.Peer, r *gateway.Request, c *gateway.Call) (gateway.Result, error)
 	// Online reports whether the agent can be reached now.
 	Online() bool
 }
 
-// Assignees are the agents that connect to the gateway and have tasks of it.
+// Assignees are the agents with a connection to the gateway and tasks from it.
 type Assignees interface {
 	Has(agent, taskID string) bool
-	// Say hands the turn of a task what its agent calls, and waits until it is stored.
+	// Say hands the agent's call to the turn of a task, and waits until it is stored.
 	Say(ctx context.Context, agent, taskID, method string, params gjson.Result) (status string, err error)
 }
 
-// Mailbox has the inboxes of the shards that this process owns. Its methods may be called by any number of goroutines
-// at once.
+// Mailbox has the inboxes of the shards owned by this process. Its methods may be called by any number of goroutines at
+// once.
 type Mailbox struct {
 	set         *shard.Set
 	homes       *shard.Each[home]
@@ -87,15 +87,15 @@ type Mailbox struct {
 	owners      *ask.Service[handed, handedBack]
 	senders     *ask.Service[sentMessage, sentMessage]
 
-	seq atomic.Int64 // of the last message to an agent, whose messages are kept in the logs of tasks
+	seq atomic.Int64 // of the last message to an agent; the messages to agents are kept in the logs of tasks
 
 	mu     sync.Mutex
 	agents map[string]Agent // by AID
 	sent   recent
 }
 
-// Open opens the inboxes of the shards that this process owns now and later. Conversations that an earlier process, or
-// the owner before, has left are continued.
+// Open opens the inboxes of the shards owned by this process now and later. Conversations from an earlier process, or
+// from the owner before, are continued.
 func Open(
 	set *shard.Set, connections Connections, assignees Assignees, log *slog.Logger,
 ) (m *Mailbox, err error) {
@@ -111,7 +111,7 @@ func Open(
 // Close ends all work. Conversations are continued by the next process.
 func (m *Mailbox) Close() { m.homes.Close() }
 
-// Set replaces the agents that are fronted, by their AIDs. The map must not be changed afterwards.
+// Set replaces the fronted agents, by their AIDs. The map must not be changed afterwards.
 func (m *Mailbox) Set(agents map[string]Agent) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -140,7 +140,7 @@ func (m *Mailbox) Call(ctx context.Context, c Caller, method string, params gjso
 	return m.callHere(ctx, c, method, params)
 }
 
-// callHere is Call where the inbox is.
+// callHere is Call in the process with the inbox.
 func (m *Mailbox) callHere(ctx context.Context, c Caller, method string, params gjson.Result) ([]byte, error) {
 	switch method {
 	case "message.send":

@@ -20,7 +20,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestConversation: a client talks to an agent, which delivers, asks, and finishes; then another task begins.
+// TestConversation: a client talks to an agent. The agent delivers, asks, and finishes; then another task begins.
 func TestConversation(t *testing.T) {
 	t.Run("alone", func(t *testing.T) { converse(t, func(*world) {}) })
 	t.Run("with another writer of the inbox", func(t *testing.T) {
@@ -74,7 +74,7 @@ func converse(t *testing.T, change func(*world)) {
 	})
 }
 
-// TestRepeated: a message whose answer was lost is sent again, and changes nothing.
+// TestRepeated: a message is sent again after its answer was lost, and changes nothing.
 func TestRepeated(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -88,7 +88,7 @@ func TestRepeated(t *testing.T) {
 	})
 }
 
-// TestWithoutThread: a client that names no thread may answer in the one that the agent's messages name.
+// TestWithoutThread: a client without a name for its thread may answer in the one named by the agent's messages.
 func TestWithoutThread(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -145,8 +145,8 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// TestLongStop: a task that has ended while the gateway did not run is kept until its messages are in the inbox. Where
-// its events were trimmed, each state is said all the same.
+// TestLongStop: a task ended while the gateway did not run is kept until its messages are in the inbox. If its events
+// were trimmed, there is a message for each state all the same.
 func TestLongStop(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -305,8 +305,8 @@ func TestShares(t *testing.T) {
 	})
 }
 
-// TestOpaque: what is no message of a task passes between clients as it is, and starts no task of an agent. Texts may
-// come without a type.
+// TestOpaque: a payload other than a message of a task passes between clients as it is, and starts no task of an agent.
+// Texts may come without a type.
 func TestOpaque(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -333,7 +333,7 @@ func TestOpaque(t *testing.T) {
 	})
 }
 
-// TestRefused: what is not valid, and what the gateway does not do.
+// TestRefused: invalid calls, and those the gateway does not carry out.
 func TestRefused(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -360,7 +360,7 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestLargeResults: a long text is several messages, and what does not fit into a frame is named.
+// TestLargeResults: a long text is several messages, and an item too large for a frame is named.
 func TestLargeResults(t *testing.T) {
 	long := task.Text(strings.Repeat("é", maxText))
 	file := task.DataItem{Kind: task.FileItem, Bytes: strings.Repeat("A", maxMessage)}

@@ -10,7 +10,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 )
 
-// TestMenu: a client that asks an agent for its menu is answered by a message, once, and the agent has no task.
+// TestMenu: a client asking an agent for its menu is answered by a message, once, and the agent has no task.
 func TestMenu(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)

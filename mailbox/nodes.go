@@ -18,8 +18,8 @@ import (
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
-// A call is answered by the owner of the shard with the inbox that it reads or writes: that of the client, or of the
-// client to which a message goes. A message has an id before it is handed on, so that it is sent once.
+// A call is answered by the owner of the shard with its inbox, for reading or writing: the client's, or the inbox of
+// the client receiving a message. A message has an id before it is handed on, to be sent only once.
 
 // handed is a call of a client, as it is handed to the owner.
 type handed struct {
@@ -29,10 +29,10 @@ type handed struct {
 	Params            json.RawMessage
 
 	Recall *sentMessage // of a message, by its sender; then Method is not used
-	Thread *threadName  // whose task is asked for; likewise
+	Thread *threadName  // its task is asked for; likewise
 }
 
-// handedPeer is a client of AUN, which has proven who it is by its login.
+// handedPeer is a client of AUN, with its login as the proof of its identity.
 type handedPeer struct {
 	Proof identity.Proof
 	Kind  identity.Kind
@@ -42,7 +42,7 @@ type handedPeer struct {
 // handedBack is the answer.
 type handedBack struct {
 	Result json.RawMessage `json:",omitempty"`
-	Fault  *aun.Error      `json:",omitempty"` // that the client is answered with; nil for none
+	Fault  *aun.Error      `json:",omitempty"` // the answer to the client; nil for none
 	Why    string          `json:",omitempty"` // a message was not recalled
 	Task   string          `json:",omitempty"` // of a thread; empty for none
 }
@@ -79,7 +79,7 @@ func (m *Mailbox) hand(ctx context.Context, inbox string, c Caller, h handed) (b
 	return back, err
 }
 
-// answerHere answers a call where the inbox is.
+// answerHere answers a call in the process with the inbox.
 func (m *Mailbox) answerHere(ctx context.Context, c Caller, h handed) (back handedBack, err error) {
 	switch {
 	case h.Recall != nil:
@@ -106,7 +106,7 @@ func (m *Mailbox) answerAnywhere(ctx context.Context, inbox string, c Caller, h 
 // here reports whether this process has the inbox of an AID, or is the only one.
 func (m *Mailbox) here(aid string) bool { return m.set.Peers() == nil || m.set.Owns(m.shardOf(aid)) }
 
-// sendAnywhere is message.send, by the owner of the inbox that it writes to.
+// sendAnywhere is message.send, by the owner of the inbox it writes to.
 func (m *Mailbox) sendAnywhere(ctx context.Context, c Caller, params gjson.Result) ([]byte, error) {
 	if m.set.Peers() == nil { // all inboxes are here, so nothing has to be read to find one
 		return m.send(ctx, c, params)
@@ -138,7 +138,7 @@ func (m *Mailbox) callAnywhere(
 	return back.Result, err
 }
 
-// sentBy returns what this process knows of a message: of the client's, or else of another one's with the same id.
+// sentBy returns this process's knowledge of a message: of the client's, or else of another one's with the same id.
 func (m *Mailbox) sentBy(from, id string) (s sentMessage, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -162,7 +162,7 @@ func (m *Mailbox) sender(ctx context.Context, from, id string) (s sentMessage, k
 	return s, known
 }
 
-// recallAnywhere recalls a message in the inbox to which it went. Of one that is not known, why is as notSent says.
+// recallAnywhere recalls a message in its inbox. Of an unknown one, why is the result of notSent.
 func (m *Mailbox) recallAnywhere(ctx context.Context, c Caller, s sentMessage) (why string, err error) {
 	inbox := s.To
 	if inbox == "" {
@@ -172,7 +172,7 @@ func (m *Mailbox) recallAnywhere(ctx context.Context, c Caller, s sentMessage) (
 	return back.Why, err
 }
 
-// recallHere is recallAnywhere where the inbox is.
+// recallHere is recallAnywhere in the process with the inbox.
 func (m *Mailbox) recallHere(ctx context.Context, c Caller, s sentMessage) (why string, err error) {
 	if s.To == "" {
 		return m.notSent(ctx, c, s.ID)

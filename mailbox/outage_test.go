@@ -16,11 +16,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// outage is a store in which so many uses of inboxes fail.
+// outage is a store with a number of failing uses of inboxes.
 type outage struct {
 	replay.Store
 	left    atomic.Int64
-	written bool // appends that fail are in the store all the same
+	written bool // failed appends are in the store all the same
 }
 
 func (o *outage) err(log string) error {
@@ -47,8 +47,8 @@ func (o *outage) Load(ctx context.Context, log string) (replay.Head, []byte, []r
 	return o.Store.Load(ctx, log)
 }
 
-// TestOutage: after a time in which an inbox could not be used, a client gets what it has missed, and nothing twice,
-// whatever is the first that succeeds again.
+// TestOutage: after a time without the use of an inbox, a client gets everything it has missed, and nothing twice,
+// whatever is the first to succeed again.
 func TestOutage(t *testing.T) {
 	for failures := range int64(6) {
 		bubble.Test(t, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestWrittenAllTheSame: a client whose message was stored, though the store has failed, gets the answer of the agent.
+// TestWrittenAllTheSame: a client gets the answer of the agent if its message was stored, though the store has failed.
 func TestWrittenAllTheSame(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestProgress: what an agent says while it works comes as statuses, each once, also after a restart. Of many at a time
-// the first one comes, and of a long turn so many that they do not fill the inbox.
+// TestProgress: an agent's messages during its work come as statuses, each once, also after a restart. Of many at a
+// time the first one comes, and of a long turn too few to fill the inbox.
 func TestProgress(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)

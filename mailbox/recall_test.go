@@ -22,7 +22,7 @@ const (
 	eve   = "eve.aid.pub"
 )
 
-// recall recalls a message, and returns why it was not; empty if it was.
+// recall recalls a message, and returns the reason of a failure; empty for none.
 func (w *world) recall(aid, id string) string {
 	w.t.Helper()
 	result := w.call(aid, "message.recall", fmt.Sprintf(`{"message_ids":[%q]}`, id))
@@ -48,8 +48,8 @@ func (w *world) fillAndRecall(from, to, name string) (n int) {
 	return n
 }
 
-// TestRecalledCountsForNobodyElse: a client that recalls what it has sent does not close an inbox for others, and drops
-// nothing that its client has not read.
+// TestRecalledCountsForNobodyElse: a client recalling its messages does not close an inbox for others, and drops
+// nothing its client has not read.
 //
 // Promise: a client of AUN closes the inbox of another one for others, or has their recalls forgotten
 func TestRecalledCountsForNobodyElse(t *testing.T) {
@@ -87,7 +87,7 @@ func TestRecalledCountsForNobodyElse(t *testing.T) {
 	})
 }
 
-// TestQueuedIsOver: messages that no device sees any more are not waited for.
+// TestQueuedIsOver: messages no device sees any more are not waited for.
 func TestQueuedIsOver(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -105,7 +105,7 @@ func TestQueuedIsOver(t *testing.T) {
 	})
 }
 
-// TestSameIDAtTwoProcesses: who uses the id of another one's message at another process takes no recall away.
+// TestSameIDAtTwoProcesses: using the id of another one's message at another process takes no recall away.
 func TestSameIDAtTwoProcesses(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)

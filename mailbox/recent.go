@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// recent holds the last messages of clients, so that they can be recalled. After a restart, none can.
+// recent holds the last messages of clients, for recalling them. After a restart, none can be recalled.
 type recent struct {
 	byID map[string][]sentMessage // the first one of each sender with the id
 	by   map[string][]string      // the ids of a sender's messages, the oldest first
@@ -20,7 +20,7 @@ type sentMessage struct {
 	Final        bool // it cannot be recalled
 }
 
-// remember keeps a message that was sent.
+// remember keeps a sent message.
 func (m *Mailbox) remember(s sentMessage) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -40,8 +40,8 @@ func (r *recent) index(from, id string) int {
 	return slices.IndexFunc(r.byID[id], func(s sentMessage) bool { return s.From == from })
 }
 
-// add adds a message. If there are too many, those go that are too old, and then the oldest of the sender that has the
-// most: what others send takes no client's recalls away.
+// add adds a message. If there are too many, expired ones go first, and then the oldest of the sender with the most:
+// messages of others take no client's recalls away.
 func (r *recent) add(s sentMessage) {
 	if r.byID == nil {
 		r.byID, r.by = make(map[string][]sentMessage), make(map[string][]string)
@@ -66,7 +66,7 @@ func (r *recent) add(s sentMessage) {
 	r.n++
 }
 
-// expire drops the messages of a sender that are too old.
+// expire drops the expired messages of a sender.
 func (r *recent) expire(from string, now time.Time) {
 	for len(r.by[from]) > 0 {
 		id := r.by[from][0]

@@ -11,34 +11,34 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// A client whose answer was lost sends its message again, with the same id. The same message is answered as before and
-// is not carried out again; another one with its id is refused. Of a message to another client, the inbox of that one
-// shows what it was. Of others, the inbox of the sender keeps the last answers.
+// A client sends its message again, with the same id, if the answer was lost. The same message is answered as before
+// and is not carried out again; another one with its id is refused. Of a message to another client, the inbox of the
+// latter shows its content. Of others, the inbox of the sender keeps the last answers.
 
 // answer is the answer to a message.send with an id.
 type answer struct {
 	ID   string `json:"id"`   // a digest of the id
-	Of   string `json:"of"`   // a digest of to whom it went, and of its payload
-	Seq  int64  `json:"seq"`  // that was answered
+	Of   string `json:"of"`   // a digest of its recipient, and of its payload
+	Seq  int64  `json:"seq"`  // in the answer
 	At   int64  `json:"at"`   // when, in Unix milliseconds
 	Mode string `json:"mode"` // of the delivery
 }
 
-// maxAnswers is how many answers the inbox of a sender keeps.
+// maxAnswers is the number of answers kept by the inbox of a sender, at most.
 const maxAnswers = 64
 
-// message is a message that a client sends.
+// message is a client's message to send.
 type message struct {
 	id      string
-	given   bool // the id is the client's, which may send it again
+	given   bool // the id is the client's, for sending it again
 	to      string
 	payload gjson.Result
 }
 
-// of returns a digest of what the message says, and to whom.
+// of returns a digest of the message's content, and of its recipient.
 func (s *message) of() string { return digest(s.to, string(canonical([]byte(s.payload.Raw)))) }
 
-// canonical returns a value of JSON such that two texts of the same value become the same.
+// canonical returns a value of JSON in one form for all texts of the same value.
 func canonical(text []byte) []byte {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -53,7 +53,7 @@ func canonical(text []byte) []byte {
 	return same
 }
 
-// answered returns the answer to a message that the client has sent before; nil if there is none. b.mu is held.
+// answered returns the answer to an earlier message of the client; nil if there is none. b.mu is held.
 func (b *inbox) answered(s *message) (result []byte, err error) {
 	if !s.given {
 		return nil, nil
@@ -75,7 +75,7 @@ var errIDTaken = invalid("message_id is that of another message; a new message n
 // answer answers a message, and keeps the answer. b.mu is held.
 func (b *inbox) answer(s *message, mode string) (result []byte, err error) {
 	now, seq := time.Now(), b.box.seq.Add(1)
-	if n := len(b.meta.Sent); n > 0 { // by the owner before, whose clock may be ahead
+	if n := len(b.meta.Sent); n > 0 { // by the owner before; its clock may be ahead
 		seq = max(seq, b.meta.Sent[n-1].Seq+1)
 	}
 	if s.given {

@@ -15,14 +15,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestRepeatedID: a message with the id of an earlier one is answered as that was, also after a restart, or refused if
-// it is another one. It never has the agent run again.
+// TestRepeatedID: a message with the id of an earlier one is answered as the earlier one was, also after a restart, or
+// refused if it is another one. It never has the agent run again.
 func TestRepeatedID(t *testing.T) {
 	const to = `"to":"` + agentAID + `"`
 	for name, tc := range map[string]struct {
 		first, again string // the params, without the id
 		same         bool
-		reaches      string // who gets what the message says
+		reaches      string // the recipient of the message's content
 	}{
 		"to an agent": {to + `,"payload":{"type":"text","text":"x","thread_id":"a"}`,
 			`"payload":{"thread_id":"a","text":"x","type":"text"},` + to, true, agentAID},
@@ -62,7 +62,7 @@ func TestRepeatedID(t *testing.T) {
 	}
 }
 
-// TestRepeatedAnswer: the same holds for a message that continues a task, and in a thread of its own.
+// TestRepeatedAnswer: the same holds for a message continuing a task, and in a thread of its own.
 func TestRepeatedAnswer(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -72,7 +72,7 @@ func TestRepeatedAnswer(t *testing.T) {
 		check(t, "again", w.say(alice, agentAID, "m2", "The second"), answer)
 		check(t, "in another thread", w.call(alice, "message.send",
 			`{"to":"`+agentAID+`","message_id":"m2","payload":{"type":"text","text":"The second","thread_id":"b"}}`), "-32602")
-		for i := range maxAnswers { // so many later that it is forgotten
+		for i := range maxAnswers { // so many later, it is forgotten
 			w.call(alice, "message.send", fmt.Sprintf(
 				`{"to":"`+agentAID+`","message_id":"n%d","payload":{"type":"text","text":"x","thread_id":"n%d"}}`, i, i))
 		}
@@ -81,7 +81,7 @@ func TestRepeatedAnswer(t *testing.T) {
 	})
 }
 
-// reporting are assignees that have one task.
+// reporting are assignees with one task.
 type reporting struct{ said []string }
 
 func (*reporting) Has(agent, id string) bool { return agent == alice && id == "task_1" }
@@ -91,8 +91,8 @@ func (r *reporting) Say(_ context.Context, _, _, _ string, params gjson.Result) 
 	return "working", nil
 }
 
-// TestRepeatedReport: what an assignee says again about its task is not reported again. The task_id in the data of a
-// json payload is a part of what it says.
+// TestRepeatedReport: an assignee's repeated message about its task is not reported again. The task_id in the data of a
+// json payload is a part of its content.
 func TestRepeatedReport(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -110,8 +110,8 @@ func TestRepeatedReport(t *testing.T) {
 	})
 }
 
-// TestPullV2: the official clients read their inboxes by the methods that are for encrypted messages. One in plaintext
-// is shown as they expect it.
+// TestPullV2: the official clients read their inboxes by the methods for encrypted messages. One in plaintext is shown
+// as they expect it.
 func TestPullV2(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)

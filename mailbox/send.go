@@ -66,8 +66,8 @@ func (m *Mailbox) send(ctx context.Context, c Caller, params gjson.Result) ([]by
 	return m.forward(ctx, c, s, mode)
 }
 
-// report is a message of an assignee about its task. It is not written to an inbox, so that the answer to it is kept in
-// memory only: after a crash, the same message again changes nothing, because what it says is a product of its id.
+// report is a message of an assignee about its task. It is not written to an inbox, so its answer is kept in memory
+// only: after a crash, the same message again changes nothing, because its content is a product with its id.
 func (m *Mailbox) report(ctx context.Context, c Caller, taskID string, s *message) (result []byte, err error) {
 	err = m.with(c.AID, func(b *inbox) (err error) {
 		if err = b.load(ctx); err == nil {
@@ -90,8 +90,8 @@ func (m *Mailbox) report(ctx context.Context, c Caller, taskID string, s *messag
 	return result, err
 }
 
-// toAgent sends a message to an agent. The same message again changes nothing. An aside is taken, and says nothing to
-// the agent: one that asks for its menu is answered here.
+// toAgent sends a message to an agent. The same message again changes nothing. An aside is taken, and tells the agent
+// nothing: one asking for its menu is answered here.
 func (m *Mailbox) toAgent(
 	ctx context.Context, c Caller, a Agent, s *message, read *codec.Payload,
 ) (result []byte, err error) {
@@ -154,7 +154,7 @@ func (b *inbox) act(
 			return false, err
 		}
 	}
-	another := conv == nil || conv.Open && conv.Task != first // whose last messages are still to come
+	another := conv == nil || conv.Open && conv.Task != first // its last messages are still to come
 	if another {
 		if err := b.roomForConversation(); err != nil {
 			return false, err
@@ -175,9 +175,9 @@ func (b *inbox) act(
 	return true, nil
 }
 
-// execute gives an agent a message, which starts the task that it names, or continues it, and returns the name of the
-// log that shows what the agent does. It does not wait for that. A task that it starts is completed as soon as the
-// agent has finished. The agent knows it by its id, so no other task may have that.
+// execute gives an agent a message, for starting the task it names, or continuing it, and returns the name of the log
+// with the agent's events. It does not wait for the agent. A started task is completed as soon as the agent has
+// finished. The agent knows it by its id, so no other task may have this id.
 func execute(ctx context.Context, c Caller, a Agent, m task.Message) (log string, err error) {
 	var q gateway.Request
 	defer q.Release()
@@ -188,7 +188,7 @@ func execute(ctx context.Context, c Caller, a Agent, m task.Message) (log string
 	return r.Log, err
 }
 
-// over reports whether an error says that the task of a conversation has ended, so that another one is started.
+// over reports whether an error is due to the end of a conversation's task, so another one is started.
 func over(err error) bool {
 	if state, ok := errors.AsType[*task.StateError](err); ok {
 		return state.State.Terminal()
@@ -196,8 +196,8 @@ func over(err error) bool {
 	return err != nil && task.KindOf(err) == task.TaskNotFound
 }
 
-// sessionOf returns the session of a conversation, and taskOf the id of the task that a message of it starts: the same
-// message starts the same task.
+// sessionOf returns the session of a conversation, and taskOf the id of the task started by one of its messages: the
+// same message starts the same task.
 func sessionOf(c Caller, to, thread string) string { return "thread-" + digest(c.AID, to, thread) }
 
 func taskOf(c Caller, to, thread, messageID string) string {
@@ -244,7 +244,7 @@ func (m *Mailbox) forward(ctx context.Context, c Caller, s *message, mode string
 	return result, err
 }
 
-// receivedBefore answers a message whose id one in the inbox has.
+// receivedBefore answers a message with the id of one in the inbox.
 func (b *inbox) receivedBefore(ctx context.Context, c Caller, s *message, had *kept) (result []byte, err error) {
 	if had.from != c.AID {
 		return nil, errIDTaken
@@ -260,10 +260,10 @@ func (b *inbox) receivedBefore(ctx context.Context, c Caller, s *message, had *k
 	return sent(s.id, int64(had.seq), had.at, gjson.GetBytes(record, "delivery_mode").Str)
 }
 
-// withinQuota reports whether a client may send one more message. The messages of clients that no device has
-// acknowledged have half of the inbox; the other half is for answers of agents. One client may fill half of what others
-// have left free of that, so that no client closes an inbox for others. A message that no device is shown any more
-// counts as long as one is unread before it: who sends and recalls again and again must not have that one dropped.
+// withinQuota reports whether a client may send one more message. The messages of clients, as long as no device has
+// acknowledged them, have half of the inbox; the other half is for answers of agents. One client may fill half of the
+// space others have left free, so no client closes an inbox for others. A message no device is shown any more counts as
+// long as one is unread before it: sending and recalling again and again must not have this one dropped.
 func (b *inbox) withinQuota(from string) bool {
 	read := b.read()
 	agents, now, unread := b.box.allAgents(), time.Now(), false

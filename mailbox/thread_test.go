@@ -13,8 +13,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestNextMessageComesFirst: a client that writes again in a thread before its inbox has the answer of the agent gets
-// all answers, in order, also where the process dies in between.
+// TestNextMessageComesFirst: a client writing again in a thread before its inbox has the answer of the agent gets all
+// answers, in order, also if the process dies in between.
 func TestNextMessageComesFirst(t *testing.T) {
 	for _, dies := range []bool{false, true} {
 		t.Run(fmt.Sprint("dies ", dies), func(t *testing.T) {
@@ -26,7 +26,7 @@ func TestNextMessageComesFirst(t *testing.T) {
 				w.open()
 				w.say(alice, agentAID, "m1", "Review it")
 				w.got(alice)
-				store.left.Store(1) // what comes next is written to the inbox after retryAfter
+				store.left.Store(1) // the next messages are written to the inbox after retryAfter
 				for i := range 3 {
 					id := w.said[i].TaskID
 					w.deliver(id, "p", fmt.Sprint("Answer ", i+1), false)
@@ -65,7 +65,7 @@ func TestNextMessageComesFirst(t *testing.T) {
 	}
 }
 
-// conversations returns how many conversations an AID has.
+// conversations returns the number of conversations of an AID.
 func (w *world) conversations(aid string) (n int) {
 	err := w.box.with(aid, func(b *inbox) error {
 		err := b.load(w.t.Context())

@@ -10,14 +10,14 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun/codes"
 )
 
-// threadName is how a client names one of its threads.
+// threadName is a client's name for one of its threads.
 type threadName struct {
-	Agent string // with which it is; empty where the client has not named it
+	Agent string // the other side; empty if the client has not named it
 	Name  string // or its task
 }
 
-// TaskOf returns the last task of a client's thread with an agent, or, where agent is empty, with the only one that has
-// such a thread. It is empty where there is none.
+// TaskOf returns the last task of a client's thread with an agent, or, if agent is empty, with the only one having such
+// a thread. It is empty if there is none.
 func (m *Mailbox) TaskOf(ctx context.Context, c Caller, agent, thread string) (task string, err error) {
 	if agent != "" {
 		aid, err := aun.ParseAID(agent)
@@ -30,7 +30,7 @@ func (m *Mailbox) TaskOf(ctx context.Context, c Caller, agent, thread string) (t
 	return back.Task, err
 }
 
-// taskHere is TaskOf where the inbox is.
+// taskHere is TaskOf in the process with the inbox.
 func (m *Mailbox) taskHere(ctx context.Context, c Caller, t threadName) (task string, err error) {
 	err = m.with(c.AID, func(b *inbox) error {
 		if err := b.load(ctx); err != nil {

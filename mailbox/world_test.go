@@ -30,7 +30,7 @@ import (
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
-// world is a mailbox, with clients that are online, and an agent that is scripted by its tests.
+// world is a mailbox, with online clients, and an agent scripted by its tests.
 type world struct {
 	t     *testing.T
 	store replay.Store
@@ -42,7 +42,7 @@ type world struct {
 	said      []task.Message      // to the agent
 	tasks     map[string]task.State
 	revisions map[string]uint64 // of the logs, by task
-	quiet     bool              // tasks that are started have no event yet
+	quiet     bool              // started tasks have no event yet
 	device    string            // of callers
 	begins    map[string]int64  // the number before the first message to an AID
 	acted     func()            // called when the agent has a message, before the mailbox knows; nil for nothing
@@ -72,7 +72,7 @@ func (w *world) open() {
 	w.box.Set(map[string]Agent{agentAID: w.agent()})
 }
 
-// restart does what the death of the process does.
+// restart has the effects of the process's death.
 func (w *world) restart() {
 	w.box.Close()
 	w.open()
@@ -96,7 +96,7 @@ func (w *world) Notify(aid, method string, params []byte) int {
 func (w *world) Deliver(
 	aid string, _ bool, method string, params []byte, again func(context.Context) ([]byte, error),
 ) int {
-	// The mailbox may deliver until it is closed, which is after the end of the test's context.
+	// The mailbox may deliver until it is closed, after the end of the test's context.
 	if read, err := again(context.WithoutCancel(w.t.Context())); err != nil || string(read) != string(params) {
 		w.t.Errorf("a message is read again as %s, %v; want %s", read, err, params)
 	}
@@ -120,7 +120,7 @@ func (w *world) before(aid string) int64 {
 	return w.begins[aid]
 }
 
-// summary returns what matters of a message. Its number is shown without those before the first one.
+// summary returns the relevant parts of a message. Its number is shown without those before the first one.
 func summary(method string, m gjson.Result, before int64) string {
 	switch method {
 	case "ack":
@@ -136,7 +136,7 @@ func summary(method string, m gjson.Result, before int64) string {
 	return fmt.Sprintf("%d %s %s: %s", m.Get("seq").Int()-before, m.Get("from").Str, p.Get("type").Str, text)
 }
 
-// numbers are the members that are numbers of messages.
+// numbers are the members with numbers of messages.
 var numbers = regexp.MustCompile(`"([a-z_]*seq)":([0-9]+)`)
 
 // shift adds a number to each number of a message.
@@ -257,7 +257,7 @@ func (w *world) deliver(id, product, text string, more bool) {
 }
 
 // call calls a method as a client, and returns the result, or the code of the error. The numbers of messages are those
-// of an inbox whose first one is 1.
+// of an inbox beginning with 1.
 func (w *world) call(aid, method, params string) string {
 	w.t.Helper()
 	before := func(aid string) int64 {
@@ -292,7 +292,7 @@ func (w *world) say(from, to, id, text string) string {
 	return w.call(from, "message.send", params)
 }
 
-// pulled returns what a client pulls.
+// pulled returns the messages of a client's pull.
 func (w *world) pulled(aid string, after int) (list []string) {
 	w.t.Helper()
 	result := w.call(aid, "message.pull", fmt.Sprintf(`{"after_seq":%d}`, after))
