@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// AIC is an Agent Identity Code, normalised to upper case, so that two of them compare with ==. There are two
-// forms: 32 characters (ACPs v01.00) and ten levels with dots between them (ACPs v02.00 and later).
+// AIC is an Agent Identity Code, normalised to upper case, so two of them compare with ==. There are two forms: 32
+// characters (ACPs v01.00) and ten levels with dots between them (ACPs v02.00 and later).
 type AIC string
 
 // Form is one of the two forms of an AIC.
@@ -38,13 +38,13 @@ const (
 	maxSender = 256    // the longest senderId, in bytes
 )
 
-// level is a level of the v2 form after the prefix, which is levels 1 to 4.
+// level is a level of the v2 form after the prefix, after levels 1 to 4.
 type level struct {
 	name     string
 	min, max int // characters
 }
 
-// The levels of the v2 form, in ACPs v02.01 and later, and in v02.00, where the version comes last before the check.
+// The levels of the v2 form, in ACPs v02.01 and later, and in v02.00, with the version last before the check.
 var (
 	levelsV2 = [...]level{
 		{"version", 1, 1},
@@ -57,9 +57,9 @@ var (
 	levelsV200 = [...]level{levelsV2[1], levelsV2[2], levelsV2[3], levelsV2[4], levelsV2[0], levelsV2[5]}
 )
 
-// ParseAIC reads an AIC of either form, in either case, with or without white space around it. The check
-// digits of a v1 AIC are verified. Those of a v2 AIC depend on a salt that only its registrar knows, so only
-// their format is: a Checker with the salt verifies them.
+// ParseAIC reads an AIC of either form, in either case, with or without white space around it. The check digits of a v1
+// AIC are verified. Those of a v2 AIC depend on a salt known only to its registrar, so only their format is: a Checker
+// with the salt verifies them.
 func ParseAIC(s string) (AIC, error) { return Checker{}.Parse(s) }
 
 // Checker reads AICs as ParseAIC does, and verifies the check digits of v2 AICs if it has a salt.
@@ -67,7 +67,7 @@ type Checker struct {
 	Salt []byte // the registrar's; at least 2 bytes, or none
 }
 
-// Parse reads an AIC. Its errors say which character or level is wrong.
+// Parse reads an AIC. Its errors name the wrong character or level.
 func (c Checker) Parse(s string) (AIC, error) {
 	s = normalise(s)
 	switch {
@@ -130,7 +130,7 @@ func (c Checker) parseV2(s string) (AIC, error) {
 	return AIC(s), nil
 }
 
-// checkLevels returns what is wrong with the form of an AIC's levels after the prefix.
+// checkLevels returns the fault in the form of an AIC's levels after the prefix.
 func checkLevels(levels []string, want []level) error {
 	for i, level := range levels {
 		switch l := want[i]; {
@@ -220,8 +220,8 @@ func digit(c byte) int {
 	return int(c-'A') + 10
 }
 
-// normalise trims s and turns its ASCII letters to upper case. Only ASCII: Unicode's rules would turn letters
-// that merely look alike, such as the dotless i, into letters of an AIC.
+// normalise trims s and turns its ASCII letters to upper case. Only ASCII: Unicode's rules would turn mere lookalikes,
+// such as the dotless i, into letters of an AIC.
 func normalise(s string) string {
 	s = trimmed(s)
 	for i := range len(s) {
@@ -236,7 +236,7 @@ func normalise(s string) string {
 	return s
 }
 
-// trimmed returns s without white space at its ends, of which there mostly is none.
+// trimmed returns s without white space at its ends. Mostly there is none.
 func trimmed(s string) string {
 	if n := len(s); n == 0 || s[0] > ' ' && s[n-1] > ' ' {
 		return s
@@ -257,13 +257,13 @@ func (a AIC) Is(s string) bool { return sameAIC(s, a) }
 // AICPrefix is the beginning of AICs, with the whole of the field at its end.
 type AICPrefix string
 
-// fieldsV1 are the ends of fields in the v1 form, and levelsOf how many levels lead to a field in v02.01 and later.
+// fieldsV1 are the ends of fields in the v1 form, and levelsOf the numbers of levels up to a field in v02.01 and later.
 var (
 	fieldsV1 = map[string]int{"registrar": 5, "vendor": 10, "ontology": 22}
 	levelsOf = map[string]int{"registrar": 6, "vendor": 7, "ontology": 8}
 )
 
-// ParseAICPrefix reads the beginning of an AIC up to a field, which is registrar, vendor or ontology, as an AIC of its
+// ParseAICPrefix reads the beginning of an AIC up to a field (registrar, vendor or ontology), as an AIC of its
 // generation has it. In the v1 form the registrar is the provider of identity management, and the vendor the
 // registering entity. In the v2 form the first four levels are those of every AIC.
 func ParseAICPrefix(field, s string) (AICPrefix, error) {

@@ -18,8 +18,8 @@ const suffixV1 = ".acps.pub"
 //   - v01.00: the common name is <AIC>.acps.pub, and there is a URI name agent://<AIC>;
 //   - v02.00 and later: the common name is the AIC, and there may be a URI name acps://<AIC>.
 //
-// Every agent:// and acps:// name must be that of the common name. Other names are ignored. The certificate itself must
-// have been verified by TLS. An error is a *task.Error of kind AuthenticationRequired.
+// Every agent:// and acps:// name must equal the common name. Other names are ignored. The certificate itself must have
+// been verified by TLS. An error is a *task.Error of kind AuthenticationRequired.
 func FromCertificate(cert *x509.Certificate) (AIC, error) {
 	commonNames := 0
 	for _, attribute := range cert.Subject.Names {

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// Claims are what a verified token says. They are shared by all who have the token, and must not be changed.
+// Claims are the content of a verified token. They are shared by all holders of the token, and must not be changed.
 type Claims struct {
 	Issuer   string   // iss
 	Subject  string   // sub: at most 255 bytes without control characters; empty for none
@@ -21,7 +21,7 @@ type Claims struct {
 	ID       string   // jti; empty for none
 
 	Issued time.Time // iat; zero for none
-	// Expires is the last moment at which the token is accepted: exp and the leeway of its verifier.
+	// Expires is the last moment of the token's acceptance: exp and the leeway of its verifier.
 	Expires time.Time
 
 	// JSON is the object of all claims, as it stands in the token. It was read strictly: no name is there twice in any
@@ -32,10 +32,10 @@ type Claims struct {
 // HasScope reports whether the token has a scope.
 func (c *Claims) HasScope(scope string) bool { return slices.Contains(c.Scopes, scope) }
 
-// maxSubject is how long the name of a token's bearer may be, in bytes.
+// maxSubject is the length of the name of a token's bearer, at most, in bytes.
 const maxSubject = 255
 
-// CheckSubject returns what is wrong with a text that is to name the bearer of a token, such as the claim sub.
+// CheckSubject returns the fault in a name for the bearer of a token, such as the claim sub.
 func CheckSubject(s string) error {
 	switch {
 	case s == "":

@@ -22,7 +22,7 @@ func TestCertificateExpires(t *testing.T) {
 		"The client certificate has expired. Open a new connection with one that is valid."}
 	for _, tt := range []struct {
 		name   string
-		chains [][]time.Duration // how long each certificate of each chain is valid
+		chains [][]time.Duration // validity of each certificate of each chain
 		want   time.Duration
 	}{
 		{"the leaf first", [][]time.Duration{{time.Minute, time.Hour, 24 * time.Hour}}, time.Minute},

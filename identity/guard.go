@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Mode is what a Guard requires of callers.
+// Mode is a Guard's requirement of callers.
 type Mode string
 
 // The modes of a Guard. An empty Mode is Required.
@@ -34,20 +34,21 @@ func ParseMode(s string) (Mode, error) {
 	return "", fmt.Errorf("the identity mode is %q, and must be required, optional or off", s)
 }
 
-// unverified is the beginning of the name of a Leader that has proven nothing, in mode optional. No AIC begins so: a
-// caller that only claims an AIC has no access to the tasks of the Leader that has it.
+// unverified is the beginning of the name of a Leader without a proof, in mode optional. No AIC begins so: a mere claim
+// of an AIC gives no access to the tasks of the AIC's Leader.
 const unverified = quota.Unverified
 
-// Guard decides which peers may call, and as which Leader. It may be used by any number of goroutines at once.
+// Guard decides about the peers' right to call, and about their Leaders. It may be used by any number of goroutines at
+// once.
 type Guard struct {
 	Mode  Mode
-	Allow []AIC // the only Leaders that may call; empty for every Leader
-	// Proofs are, by the name of a dialect, those by which its callers may prove who they are. A dialect that is not in
-	// it accepts all.
+	Allow []AIC // the only Leaders with the right to call; empty for every Leader
+	// Proofs are, by the name of a dialect, the accepted proofs of its callers' identities. A dialect not in it accepts
+	// all.
 	Proofs map[string][]Proof
 }
 
-// CheckIn is Check for a caller of a dialect, who may prove who it is only as callers of that dialect may.
+// CheckIn is Check for a caller of a dialect, with only this dialect's ways of proving its identity.
 func (g *Guard) CheckIn(dialect string, peer Peer) (Peer, error) {
 	proofs, limited := g.Proofs[dialect]
 	if limited && !peer.Verified() && peer.refused == nil && g.Mode != Optional && g.Mode != Off {
@@ -63,8 +64,7 @@ func (g *Guard) CheckIn(dialect string, peer Peer) (Peer, error) {
 
 // Check returns the peer as the mode accepts it. A proof must not have expired; a connection may last longer. Mode
 // required needs a proof; optional accepts a peer without one as the zero Peer; off returns the zero Peer, unless the
-// peer has proven an id to a protocol that does not work without one. An error is a *task.Error of kind
-// AuthenticationRequired.
+// peer has proven an id to a protocol in need of one. An error is a *task.Error of kind AuthenticationRequired.
 func (g *Guard) Check(peer Peer) (Peer, error) {
 	switch {
 	case g.Mode == Off && !peer.loggedIn():
@@ -86,11 +86,11 @@ func (g *Guard) Check(peer Peer) (Peer, error) {
 // does not ask for one.
 var ErrNoCertificate = errors.New("the peer has sent no client certificate")
 
-// credentials says of a proof what a caller has to send.
+// credentials has a name of the caller's credential for each proof.
 var credentials = map[Proof]string{ByCertificate: "a client certificate with an AIC",
 	ByProxy: "a client certificate with an AIC", ByToken: "a bearer token", ByKey: "a key"}
 
-// unproven is the error for a peer that has proven nothing, by the proofs that any dialect accepts.
+// unproven is the error for a peer without a proof, by the proofs of all dialects.
 func (g *Guard) unproven() error {
 	if g.Proofs == nil {
 		return unproven([]Proof{ByCertificate})
@@ -98,7 +98,7 @@ func (g *Guard) unproven() error {
 	return unproven(slices.Concat(slices.Collect(maps.Values(g.Proofs))...))
 }
 
-// unproven is the error for a peer that has none of some proofs.
+// unproven is the error for a peer with none of some proofs.
 func unproven(proofs []Proof) error {
 	var send []string
 	for _, p := range proofs {
@@ -119,7 +119,7 @@ func unproven(proofs []Proof) error {
 		WithCause(ErrNoCertificate)
 }
 
-// Expired is the error for a peer whose proof, a certificate or a token, has expired since it was shown.
+// Expired is the error for a peer if its proof, a certificate or a token, has expired since it was shown.
 func Expired(proof Proof) error {
 	if proof == ByToken {
 		return refuse("The bearer token has expired. Send one that is valid.")
@@ -127,10 +127,10 @@ func Expired(proof Proof) error {
 	return refuse("The client certificate has expired. Open a new connection with one that is valid.")
 }
 
-// Admit checks the senderId of a request against its peer, and returns the name of the Leader to which the request's
-// task belongs: the id of the peer; in mode off, senderId itself; in mode optional for a peer that has proven nothing,
-// senderId after a prefix that no AIC has. Errors are *task.Error: AuthorizationFailed if senderId is not the peer's
-// id, or the Leader is not in the list; InvalidParams if it is no name that a sender may have.
+// Admit checks the senderId of a request against its peer, and returns the name of the Leader owning the request's
+// task: the id of the peer; in mode off, senderId itself; in mode optional for a peer without a proof, senderId after a
+// prefix unknown to AICs. Errors are *task.Error: AuthorizationFailed if senderId is not the peer's id, or the Leader
+// is not in the list; InvalidParams if it is no valid name of a sender.
 func (g *Guard) Admit(peer Peer, senderID string) (leader string, err error) {
 	if peer.Verified() && g.Mode != Off {
 		if !peer.Is(senderID) {
@@ -159,19 +159,19 @@ func (g *Guard) Admit(peer Peer, senderID string) (leader string, err error) {
 	}
 }
 
-// reserved begin the names of Leaders that no senderId gives: those of peers of other kinds, and of callers in mode
-// optional.
+// reserved begin the names of Leaders beyond the reach of a senderId: those of peers of other kinds, and of callers in
+// mode optional.
 var reserved = []string{string(AIDKind) + ":", string(JWTKind) + ":", string(KeyKind) + ":", string(OperatorKind) + ":",
 	unverified}
 
-// Claimable reports whether a Leader has a name that a caller in mode off may claim by its senderId. Tasks of other
-// Leaders are not for such callers.
+// Claimable reports whether a caller in mode off may claim a Leader's name by its senderId. Tasks of other Leaders are
+// not for such callers.
 func Claimable(leader string) bool {
 	return !slices.ContainsFunc(reserved, func(prefix string) bool { return strings.HasPrefix(leader, prefix) })
 }
 
 // Owner is Admit for a request without a senderId, such as notification/set: the Leader is the peer. In mode off it is
-// "": the request acts for the Leader of the task that it names, if its name is Claimable.
+// "": the request acts for the Leader of the task it names, if the Leader's name is Claimable.
 func (g *Guard) Owner(peer Peer) (leader string, err error) {
 	switch {
 	case g.Mode == Off:
@@ -188,11 +188,11 @@ func (g *Guard) Owner(peer Peer) (leader string, err error) {
 	}
 }
 
-// anonymous is the name of the Leader of peers that have proven nothing and name themselves nowhere.
+// anonymous is the name of the Leader of peers without a proof or a name.
 const anonymous = "anonymous"
 
-// Anonymous is Admit for a dialect without senderIds: the Leader is the peer. Peers that have proven nothing are one
-// Leader together, if the mode admits them.
+// Anonymous is Admit for a dialect without senderIds: the Leader is the peer. Peers without a proof are one Leader
+// together, if the mode admits them.
 func (g *Guard) Anonymous(peer Peer) (leader string, err error) {
 	switch {
 	case peer.loggedIn():
@@ -210,8 +210,8 @@ func (g *Guard) Anonymous(peer Peer) (leader string, err error) {
 	return g.Owner(peer)
 }
 
-// Knows reports whether a Leader may call by that name, as far as the guard knows. When it may not, what it has that
-// goes on without a call ends.
+// Knows reports whether a Leader may call by a name, as far as the guard knows. When it may not, everything it has
+// going on without a call ends.
 func (g *Guard) Knows(leader string) bool {
 	kind, id := SplitLeader(leader)
 	switch {
@@ -225,7 +225,7 @@ func (g *Guard) Knows(leader string) bool {
 	return g.allows(kind, id)
 }
 
-// allows reports whether a Leader may call. A list admits only AICs, and the operator, who could change it.
+// allows reports whether a Leader may call. A list admits only AICs, and the operator, with power over the list.
 func (g *Guard) allows(kind Kind, id string) bool {
 	return len(g.Allow) == 0 || kind == OperatorKind || kind == AICKind && slices.Contains(g.Allow, AIC(id))
 }

@@ -142,7 +142,7 @@ func TestFromCertificateRefuses(t *testing.T) {
 	}
 }
 
-// outcome is what a caller learns from an error.
+// outcome is a caller's view of an error.
 type outcome struct {
 	Kind   task.Kind
 	Detail string
@@ -309,7 +309,7 @@ func TestGuardOwner(t *testing.T) {
 }
 
 // TestPeersWithoutAICs: a guard takes a peer as its front has proven it. Its id is matched as it is, never as an AIC,
-// and names a Leader that no AIC names.
+// and names a Leader beyond the names of AICs.
 func TestPeersWithoutAICs(t *testing.T) {
 	for _, proof := range []Proof{ByToken, ByBroker} {
 		peer, err := new(Guard).Check(Peer{Proof: proof, Kind: "aid", ID: "did:x"})
@@ -342,7 +342,7 @@ func TestPeersWithoutAICs(t *testing.T) {
 	}
 }
 
-// Two certificates that share a slot of the memory are never taken for each other.
+// TestPeersAreIsolated: two certificates in one slot of the memory are never taken for each other.
 func TestPeersAreIsolated(t *testing.T) {
 	certs := []*x509.Certificate{certificate(t, aicV1), certificate(t, aicV2), certificate(t, other)}
 	want := []AIC{aicV1, aicV2, other}
@@ -440,7 +440,7 @@ func TestGuardAnonymousOperator(t *testing.T) {
 	}
 }
 
-// TestUnproven: a caller that has proven nothing is told what to send.
+// TestUnproven: a caller without a proof learns the credentials to send.
 func TestUnproven(t *testing.T) {
 	const certificate = "A client certificate with an AIC is required. If you have sent one, " +
 		"the operator of this gateway must enable the verification of client certificates."
@@ -462,7 +462,7 @@ func TestUnproven(t *testing.T) {
 	}
 }
 
-// TestCheckIn: a caller is asked for what its own dialect takes, and may prove who it is by nothing else.
+// TestCheckIn: a caller is asked for the credentials of its own dialect, and may prove its identity by nothing else.
 func TestCheckIn(t *testing.T) {
 	const certificate = "A client certificate with an AIC is required. If you have sent one, " +
 		"the operator of this gateway must enable the verification of client certificates."

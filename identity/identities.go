@@ -4,22 +4,22 @@ package identity
 
 import "fmt"
 
-// Identities says which ids name the same agent: an AIC, an AID, the bearer of an issuer's tokens, the holder of a key.
+// Identities joins the ids of the same agent: an AIC, an AID, the bearer of an issuer's tokens, the holder of a key.
 // The sets are configured, and never guessed. The zero value has none. Its methods may be called by any number of
 // goroutines at once, but Add and Join.
 type Identities struct {
 	aids    map[string]string // by the name of the Leader
-	leaders map[string]string // the name of the Leader, by that of another of its ids
+	leaders map[string]string // the name of the Leader, by another one of its ids
 }
 
-// Add adds an AIC and an AID. The AID is in its canonical form. The error says that one of the two has another name
+// Add adds an AIC and an AID. The AID is in its canonical form. After an error, one of the two has another name
 // already.
 func (i *Identities) Add(aic AIC, aid string) error {
 	return i.Join(string(aic), Peer{Kind: AIDKind, ID: aid}.Leader())
 }
 
 // Join makes other ids those of a Leader. All are names of Leaders, as Peer.Leader makes them. An AIC can only be the
-// Leader, so that the tasks that it has stay its own.
+// Leader, so its tasks stay its own.
 func (i *Identities) Join(leader string, others ...string) error {
 	if is, ok := i.leaders[leader]; ok {
 		return fmt.Errorf("%s is one with %s already; write one line for all", leader, is)
@@ -59,7 +59,7 @@ func (i *Identities) heads(leader string) bool {
 // AID returns the AID of an AIC; empty for none.
 func (i *Identities) AID(aic AIC) string { return i.aids[string(aic)] }
 
-// Names returns all names of a Leader: its own, and those that were joined to it.
+// Names returns all names of a Leader: its own, and those joined to it.
 func (i *Identities) Names(leader string) []string {
 	names := []string{leader}
 	for other, is := range i.leaders {
@@ -70,7 +70,7 @@ func (i *Identities) Names(leader string) []string {
 	return names
 }
 
-// Of returns the peer whose Leader is the same, whichever of its ids it has proven.
+// Of returns the peer with the same Leader, whichever of its ids it has proven.
 func (i *Identities) Of(p Peer) Peer {
 	if len(i.leaders) == 0 || p.Kind == AICKind || p.Kind == OperatorKind || !p.Verified() {
 		return p
@@ -81,7 +81,7 @@ func (i *Identities) Of(p Peer) Peer {
 	return p
 }
 
-// LeaderAID returns the AID of the Leader with a name, as Peer.Leader makes it; empty where it has none.
+// LeaderAID returns the AID of the Leader with a name, as Peer.Leader makes it; empty if it has none.
 func (i *Identities) LeaderAID(leader string) string {
 	if kind, id := SplitLeader(leader); kind == AIDKind {
 		return id

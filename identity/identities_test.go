@@ -60,7 +60,7 @@ func TestIdentities(t *testing.T) {
 	}
 }
 
-// An AID that looks like a Leader of another kind is not that Leader.
+// TestAIDLeaders: an AID in the form of another kind of Leader is not this Leader.
 func TestAIDLeaders(t *testing.T) {
 	var none Identities
 	p := none.Of(Peer{Proof: ByToken, Kind: AIDKind, ID: "10001000011K912345E789ABCDEF2353"})
@@ -105,7 +105,7 @@ func TestJoin(t *testing.T) {
 	}
 	for _, set := range [][]string{
 		{"key:other", second},                // an AIC is no other name of a key
-		{second, "key:alice"},                // it is that of another agent
+		{second, "key:alice"},                // it belongs to another agent
 		{second, "key:reports"},              // it stands for others
 		{"key:alice", "key:other"},           // it is one with another
 		{second, second},                     // with itself

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// FieldsV1 are the fields of an AIC of v01.00. Letters may be of either case; a field that is too short is
-// filled with zeros on its left. An empty field takes the default that stands beside it.
+// FieldsV1 are the fields of an AIC of v01.00. Letters may be of either case; a short field is filled with zeros on its
+// left. An empty field takes the default beside it.
 type FieldsV1 struct {
 	Version  string // 1 character. 1
 	Manager  string // the provider of identity management, 4 characters. 0001
@@ -54,8 +54,8 @@ func MakeV1(f FieldsV1) (AIC, error) {
 	return AIC(body + checkV1(body)), nil
 }
 
-// FieldsV2 are the levels of an AIC of v02.00 and later, after its fixed prefix. Letters may be of either
-// case. An empty level takes the default that stands beside it.
+// FieldsV2 are the levels of an AIC of v02.00 and later, after its fixed prefix. Letters may be of either case. An
+// empty level takes the default beside it.
 type FieldsV2 struct {
 	Version   string // level 5, 1 character. 1
 	Registrar string // level 6, up to 6 characters. 1
@@ -87,7 +87,7 @@ func MakeV2(f FieldsV2, salt []byte) (AIC, error) {
 	return AIC(s + "." + checkV2(s, salt)), nil
 }
 
-// randomSerial returns n random digits of base 36, the first of which is not zero.
+// randomSerial returns n random digits of base 36. The first one is not zero.
 func randomSerial(n int) string {
 	out := make([]byte, 0, n)
 	var pool [64]byte

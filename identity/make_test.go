@@ -49,7 +49,7 @@ func TestMakeV2(t *testing.T) {
 	}
 }
 
-// What is made can be read, and one wrong character at any place is noticed.
+// TestOneWrongCharacterIsNoticed: a made AIC can be read, and one wrong character at any place is noticed.
 func TestOneWrongCharacterIsNoticed(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	seen := make(map[AIC]bool)

@@ -15,34 +15,33 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Peer is the other end of a connection, and who it has proven to be. Each front makes it from its transport. The zero
+// Peer is the other end of a connection, with its proven identity. Each front makes it from its transport. The zero
 // Peer has proven nothing.
 type Peer struct {
 	Proof Proof
 	Kind  Kind   // of ID
 	ID    string // in its canonical form; empty if nothing is proven
 
-	// Expires is the last moment at which the proof is valid; zero for no end. The longest of a certificate's chains
-	// counts.
+	// Expires is the last moment of the proof's validity; zero for no end. The longest of a certificate's chains counts.
 	Expires time.Time
 
-	// Login says that the peer has logged in by a protocol that knows no callers without an id, so that no Mode of a
-	// Guard makes it an unknown one.
+	// Login is true if the peer has logged in by a protocol in which every caller has an id, so no Mode of a Guard makes
+	// it an unknown one.
 	Login bool
 
 	CommonName string // of the peer's certificate, accepted or not, for the log
 
-	// Chains are the verified chains of the certificate that is the proof; nil for another proof.
+	// Chains are the verified chains of the certificate of the proof; nil for another proof.
 	Chains [][]*x509.Certificate
-	// Staple is the OCSP response about that certificate that the peer has sent with it (TLS 1.3); nil for none.
+	// Staple is the peer's OCSP response about its certificate (TLS 1.3); nil for none.
 	Staple []byte
-	// Claims are what the token says that is the proof; nil for another proof.
+	// Claims are the content of the token of the proof; nil for another proof.
 	Claims *Claims
 
-	refused error // why the peer's certificate is not accepted; nil if it has none
+	refused error // the reason for refusing the peer's certificate; nil if it has none
 }
 
-// Proof is how a peer has proven who it is.
+// Proof is a peer's way of proving its identity.
 type Proof uint8
 
 // The proofs.
@@ -50,9 +49,9 @@ const (
 	Unproven      Proof = iota // not at all
 	ByCertificate              // by a certificate, to the TLS server
 	ByToken                    // by a token in the request
-	ByBroker                   // to a message broker, which states its user id
+	ByBroker                   // to a message broker, by its statement of the user id
 	ByHost                     // to the host of the gateway, as its operator
-	ByProxy                    // by a certificate, to a proxy, which hands it on
+	ByProxy                    // by a certificate, to a proxy handing it on
 	ByKey                      // by a key in the request
 )
 
@@ -66,7 +65,7 @@ type Kind string
 
 // The kinds of ids.
 const (
-	AICKind Kind = "aic" // of AIP; its canonical form is that of ParseAIC
+	AICKind Kind = "aic" // of AIP; its canonical form is ParseAIC's
 	AIDKind Kind = "aid" // of AUN: a host name in lower case
 	JWTKind Kind = "jwt" // of an issuer of tokens: <issuer>|<sub>
 	KeyKind Kind = "key" // of a key: its name
@@ -74,14 +73,14 @@ const (
 	OperatorKind Kind = "operator" // of the gateway's host
 )
 
-// Verified reports whether the peer has proven who it is.
+// Verified reports whether the peer has proven its identity.
 func (p Peer) Verified() bool { return p.Proof != Unproven }
 
-// loggedIn reports whether the peer has proven who it is by a login.
+// loggedIn reports whether the peer has proven its identity by a login.
 func (p Peer) loggedIn() bool { return p.Login && p.Verified() }
 
-// Leader returns the name of a verified peer as a Leader: an AIC itself, or another id after its kind, so that ids of
-// two kinds are never the same name.
+// Leader returns the name of a verified peer as a Leader: an AIC itself, or another id after its kind, so ids of two
+// kinds are never the same name.
 func (p Peer) Leader() string {
 	if p.Kind == AICKind {
 		return p.ID
@@ -89,7 +88,7 @@ func (p Peer) Leader() string {
 	return string(p.Kind) + ":" + p.ID
 }
 
-// SplitLeader returns the kind and the id of the peer whose Leader has a name, as Leader makes it.
+// SplitLeader returns the kind and the id of a Leader's peer, from a name as Leader makes it.
 func SplitLeader(leader string) (kind Kind, id string) {
 	for _, kind := range []Kind{AIDKind, JWTKind, KeyKind} {
 		if id, ok := strings.CutPrefix(leader, string(kind)+":"); ok {
@@ -99,7 +98,7 @@ func SplitLeader(leader string) (kind Kind, id string) {
 	return AICKind, leader
 }
 
-// Is reports whether an id is that of the peer. An AIC may be in either case. Who has a token or a key is named as its
+// Is reports whether an id is the peer's. An AIC may be in either case. The holder of a token or a key is named as its
 // Leader.
 func (p Peer) Is(id string) bool {
 	switch p.Kind {
@@ -111,20 +110,19 @@ func (p Peer) Is(id string) bool {
 	return id == p.ID
 }
 
-// Refused returns the peer that has shown a credential which is not accepted. err is a *task.Error of kind
-// AuthenticationRequired.
+// Refused returns the peer of a refused credential. err is a *task.Error of kind AuthenticationRequired.
 func Refused(err error) Peer { return Peer{refused: err} }
 
-// Refusal returns why the peer's credential is not accepted; nil if it is, or if it has shown none.
+// Refusal returns the reason for refusing the peer's credential; nil if it is accepted, or if it has shown none.
 func (p Peer) Refusal() error { return p.refused }
 
-// Causes of errors for credentials in a request, by which a front chooses the status and the challenge (RFC 6750, §3).
+// Causes of errors for credentials in a request, for a front's choice of the status and the challenge (RFC 6750, §3).
 var (
 	ErrMalformed = errors.New("the credential has no valid form, or there are several")
 	ErrInvalid   = errors.New("the credential is not accepted")
 )
 
-// ScopeError is the cause of an error for a token that lacks a scope.
+// ScopeError is the cause of an error for a token without a needed scope.
 type ScopeError struct{ Needed []string }
 
 // Error implements error.
@@ -132,8 +130,8 @@ func (e *ScopeError) Error() string {
 	return "the token lacks one of the scopes " + strings.Join(e.Needed, " ")
 }
 
-// ErrNotVerified is the cause of an error for a peer whose certificate the TLS server did not verify: the operator has
-// to enable the verification.
+// ErrNotVerified is the cause of an error for a peer with a certificate not verified by the TLS server: the operator
+// has to enable the verification.
 var ErrNotVerified = errors.New("the TLS server does not verify client certificates")
 
 func notVerified() error {
@@ -141,8 +139,8 @@ func notVerified() error {
 		"The operator of this gateway must enable the verification of client certificates.").WithCause(ErrNotVerified)
 }
 
-// OfConnection returns the peer of a connection; state is nil without TLS. Only a certificate that TLS has verified is
-// a proof.
+// OfConnection returns the peer of a connection; state is nil without TLS. Only a certificate verified by TLS is a
+// proof.
 func OfConnection(state *tls.ConnectionState) Peer {
 	switch {
 	case state == nil:
@@ -178,8 +176,8 @@ func expiry(chains [][]*x509.Certificate) (last time.Time) {
 }
 
 // known caches the AICs of certificates, because a connection has the same certificate in every request. Each slot
-// holds one certificate: a collision means that a certificate is parsed again. Only verified certificates are cached,
-// so that strangers cannot evict others.
+// holds one certificate: after a collision, a certificate is parsed again. Only verified certificates are cached, so
+// strangers cannot evict others.
 var known [1024]atomic.Pointer[knownAIC]
 
 type knownAIC struct {
@@ -191,7 +189,7 @@ type knownAIC struct {
 func aicOf(cert *x509.Certificate) (AIC, error) {
 	slot := &known[0]
 	if n := len(cert.Raw); n >= 4 {
-		// A certificate ends with its signature, which is as good as random.
+		// A certificate ends with its signature, and this is as good as random.
 		slot = &known[binary.LittleEndian.Uint32(cert.Raw[n-4:])%uint32(len(known))]
 	}
 	if k := slot.Load(); k != nil && (k.cert == cert || bytes.Equal(k.cert.Raw, cert.Raw)) {

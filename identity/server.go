@@ -14,29 +14,29 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Verify is what the certificate of a server must show, beside that a trusted root leads to it.
+// Verify is the requirement of a server's certificate, beside its chain to a trusted root.
 type Verify string
 
-// What a server's certificate may have to show.
+// The requirements of a server's certificate.
 const (
 	VerifyName Verify = "name" // the host name, as TLS is used elsewhere
-	VerifyAIC  Verify = "aic"  // the AIC of the server that is meant; its host name is not looked at
+	VerifyAIC  Verify = "aic"  // the AIC of the intended server; its host name is not looked at
 	VerifyBoth Verify = "both"
 )
 
-// Server is the server that a client means. The registration authority of ACPs puts any host name into a certificate
-// that its applicant asks for, so under its root only the AIC says whose a server is.
+// Server is the intended server of a client. The registration authority of ACPs puts any host name into a certificate
+// on its applicant's request, so under its root only the AIC names the owner of a server.
 type Server struct {
 	Verify Verify // default: VerifyAIC with an AIC, else VerifyName
 	AICs   []AIC  // any of them is meant
 
-	// Judge refuses certificates that are trusted and are those of the server that is meant, such as revoked ones; nil
-	// for none. staple is the OCSP response that the server has sent; nil for none. The server may have no key of its
-	// certificate: TLS 1.3 proves that later.
+	// Judge refuses certificates although they are trusted and the intended server's, such as revoked ones; nil for none.
+	// staple is the server's OCSP response; nil for none. The server may have no key of its certificate: TLS 1.3 proves it
+	// later.
 	Judge func(chains [][]*x509.Certificate, staple []byte) error
 }
 
-// ParseServer reads what an operator has written: the zero Server from nothing.
+// ParseServer reads an operator's text: the zero Server from nothing.
 func ParseServer(verify string, aics ...string) (s Server, err error) {
 	for _, text := range aics {
 		aic, err := ParseAIC(text)
@@ -60,8 +60,8 @@ func ParseServer(verify string, aics ...string) (s Server, err error) {
 	return s, nil
 }
 
-// Require makes a client's connections with a configuration fail if the server is not the one that is meant. Every
-// failure of a certificate is a *tls.CertificateVerificationError; that of an AIC wraps an *OtherServerError. It is
+// Require makes a client's connections with a configuration fail if the server is not the intended one. Every failure
+// of a certificate is a *tls.CertificateVerificationError; if the AIC is wrong, it wraps an *OtherServerError. It is
 // checked for resumed connections, too.
 func (s Server) Require(config *tls.Config) {
 	shown := s.Verify == VerifyAIC || s.Verify == VerifyBoth
@@ -72,7 +72,7 @@ func (s Server) Require(config *tls.Config) {
 	if now == nil {
 		now = time.Now
 	}
-	config.InsecureSkipVerify = !named // what TLS would verify beside the name is verified here
+	config.InsecureSkipVerify = !named // TLS's checks beside the name are made here
 	config.VerifyConnection = func(state tls.ConnectionState) error {
 		if len(state.PeerCertificates) == 0 {
 			return errors.New("the server has shown no certificate")
@@ -106,7 +106,7 @@ func (s Server) Require(config *tls.Config) {
 	}
 }
 
-// shows returns an *OtherServerError if a certificate is not that of a server that is meant.
+// shows returns an *OtherServerError if a certificate is not an intended server's.
 func (s Server) shows(cert *x509.Certificate) error {
 	aic, err := FromCertificate(cert)
 	if err == nil && slices.Contains(s.AICs, aic) {
@@ -119,11 +119,11 @@ func (s Server) shows(cert *x509.Certificate) error {
 	return other
 }
 
-// OtherServerError says that the certificate of a server is trusted, but not that of the server that is meant.
+// OtherServerError is the error for a trusted certificate of another server than the intended one.
 type OtherServerError struct {
 	Meant  []AIC
 	AIC    AIC    // in the certificate; empty if there is none
-	Detail string // why there is none, a sentence
+	Detail string // the reason for no AIC, a sentence
 }
 
 // Error implements error.

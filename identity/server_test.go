@@ -166,7 +166,7 @@ func TestRequire(t *testing.T) {
 	}
 }
 
-// TestRequireOfResumedConnections holds that a session does not make another AIC the one that is meant.
+// TestRequireOfResumedConnections: a session does not make another AIC the intended one.
 func TestRequireOfResumedConnections(t *testing.T) {
 	a := newAuthority(t)
 	serving := &tls.Config{Certificates: []tls.Certificate{a.server(aicV2, nil)}}
