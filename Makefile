@@ -10,7 +10,7 @@ MODULES := . bench release soak
 empty :=
 space := $(empty) $(empty)
 
-.PHONY: help run check test lint unit groups model interop rabbitmq nats contrib chromium axe manifests e2e wild fuzz bench soak chaos release module clean
+.PHONY: help run check test lint unit pairs sparse groups model interop rabbitmq nats contrib chromium axe manifests e2e wild fuzz bench soak chaos release module clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,7 +39,10 @@ check: ## formatting, vet, layout, words, and the tests of what differs from BAS
 	$(GO) vet $(WITHIN) .
 	$(GO) test -short -vet=off . ./docs $(WITHIN)
 
-test: lint unit model interop manifests e2e groups chaos ## everything that must pass: lint, unit tests with the race detector, end-to-end tests
+test: lint unit pairs e2e groups chaos ## everything that must pass: lint, unit tests with the race detector, end-to-end tests
+
+pairs: # parts that keep one core busy each
+	@$(MAKE) -j2 --output-sync=target sparse model interop manifests
 
 lint: ## gofmt, vet, staticcheck, and a tidy go.mod, of each module
 	@files=$$(gofmt -l $(filter %.go,$(SOURCES))) && test -z "$$files" || \
@@ -56,9 +59,11 @@ SPARSE  := ./replay/pebble
 unit: nats ## unit tests, with the race detector; those of groups and the models are apart
 	$(GO) test -p 3 -parallel 4 -race -vet=off -shuffle=on -count=1 -timeout=20m $(addprefix ./,$(LONGEST)) \
 	  $$($(GO) list ./... | grep -vE '/(e2e|group|group/broker|model|$(subst $(space),|,$(LONGEST)))$$')
-	$(GO) test -vet=off -shuffle=on -count=1 $(SPARSE)
 	@set -e; for module in $(filter-out .,$(MODULES)); do ( set -x; cd $$module; \
 	  $(GO) test -race -vet=off -shuffle=on -count=1 ./... ); done
+
+sparse: ## unit tests that try less with the race detector, without it
+	$(GO) test -vet=off -shuffle=on -count=1 $(SPARSE)
 
 groups: rabbitmq ## the unit tests of groups, which need a RabbitMQ
 	$(GO) test -race -shuffle=on -count=1 ./group/...
