@@ -64,7 +64,10 @@ func TestGroupKill(t *testing.T) {
 	t.Parallel()
 	_, agent := sampleAgent(t)
 	b := sharedBroker(t)
-	m := newMember(t, "a2a/legacy http://"+agent, "localhost", "token_key "+tokenKey)
+	m := makeMember(t)
+	m.config = m.fronting("a2a/legacy http://"+agent, "localhost", "token_key "+tokenKey)
+	m.config.handle = strings.Replace(m.config.handle, "aic ", "agent {\nresend always\n}\naic ", 1) // it does no work twice
+	m.start(m.config)
 	g := newGroup(t, b, "killed", certificates(t).LeaderV1)
 	g.join(m)
 	g.endures(m, 1000, func(string) {
