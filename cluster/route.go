@@ -24,8 +24,9 @@ type flight struct {
 	err   error
 }
 
-// routeAge is the time calls use the answer "no owner" for a shard. failedAge is the part of a lease in which they use
-// the error of a question without an answer.
+// routeAge is the time calls use the answer "no owner" for a shard, or "this node": an answer may come after the news
+// of a move. Any other node says itself that the shard is not its own. failedAge is the part of a lease in which they
+// use the error of a question without an answer.
 const (
 	routeAge  = 10 * time.Millisecond
 	failedAge = 10 // a tenth of a lease
@@ -41,8 +42,10 @@ func (c *Cluster) known(r *route) (o Owner, known bool, err error) {
 		return o, false, nil
 	case r.problem != nil:
 		return o, now < r.asked+c.config.Lease/failedAge, r.problem
+	case r.owner.Node == "" || r.owner.Incarnation == c.incarnation: // a shard of this node has no call to be sent
+		return r.owner, now < r.asked+routeAge, nil
 	default:
-		return r.owner, r.owner.Node != "" || now < r.asked+routeAge, nil
+		return r.owner, true, nil
 	}
 }
 

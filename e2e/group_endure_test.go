@@ -66,7 +66,7 @@ func TestGroupKill(t *testing.T) {
 	b := sharedBroker(t)
 	m := makeMember(t)
 	m.config = m.fronting("a2a/legacy http://"+agent, "localhost", "token_key "+tokenKey)
-	m.config.handle = strings.Replace(m.config.handle, "aic ", "agent {\nresend always\n}\naic ", 1) // it does no work twice
+	m.config.handle = strings.Replace(m.config.handle, "aic ", "agent {\nresend always\n}\naic ", 1) // no work twice
 	m.start(m.config)
 	g := newGroup(t, b, "killed", certificates(t).LeaderV1)
 	g.join(m)
