@@ -26,7 +26,8 @@ const (
 // ends the turn's run, closing its connection, and the task is canceled. If it has no get (translate.Getter), only the
 // answer to the cancel is known. A request stopping the whole session (translate.SessionCanceler) is sent only if the
 // agent works on the task.
-func (a *Agent) Cancel(ctx context.Context, t *agent.Turn) (agent.Report, error) {
+func (a *Agent) Cancel(ctx context.Context, t *agent.Turn) (rep agent.Report, err error) {
+	defer func() { a.config.Secrets.hideInEnd(&rep) }()
 	r := run{Agent: a, ctx: ctx, turn: t}
 	if err := r.resolve(); err != nil {
 		return agent.Report{}, err
@@ -41,7 +42,7 @@ func (a *Agent) Cancel(ctx context.Context, t *agent.Turn) (agent.Report, error)
 			"the agent was closed, and the agent may continue its work", r.codec.Name()))}
 		return canceled, nil
 	}
-	rep, err := r.cancel(t)
+	rep, err = r.cancel(t)
 	if task.KindOf(err) == task.TaskNotFound && r.turn.Ref == t.Ref && r.names.has(t) {
 		rep, err = r.cancel(t) // the cancel has arrived before the turn
 	}

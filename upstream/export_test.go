@@ -2,7 +2,11 @@
 
 package upstream
 
-import "time"
+import (
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/agent"
+)
 
 // SteadyJitter makes the agent wait exactly as long as it would on average.
 func (a *Agent) SteadyJitter() { a.jitter = func(d time.Duration) time.Duration { return d } }
@@ -18,3 +22,6 @@ func (a *Agent) NumberAll(id string) { a.nextID = func() string { return id } }
 
 // NumberEach takes NumberAll back.
 func (a *Agent) NumberEach() { a.nextID = requestIDs() }
+
+// HideInEnd hides the secrets in the report of an end.
+func (s *Secrets) HideInEnd(rep *agent.Report) { s.hideInEnd(rep) }

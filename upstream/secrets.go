@@ -3,6 +3,8 @@
 package upstream
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -11,8 +13,8 @@ import (
 )
 
 // Secrets are the values of the header fields of every request to an agent, but for Host, and the words in them: the
-// gateway's credentials. Agents, and proxies before them, repeat some in their errors. These stand in logs and are
-// shown to Leaders. Nil hides nothing.
+// gateway's credentials. Of a word such as key=value the value is one, too, and of a login the password. Agents, and
+// proxies before them, repeat some in their errors. These stand in logs and are shown to Leaders. Nil hides nothing.
 type Secrets struct {
 	values []string
 	hide   *strings.Replacer
@@ -22,20 +24,33 @@ const (
 	shortSecret = 4 // bytes: anything not longer is a word an agent may well say
 	redacted    = "REDACTED"
 	cutMark     = "…" // at the end of a cut text
+	maxCuts     = 8   // in one text: an error is made of few parts, each of which may be cut
 )
 
 // NewSecrets returns the secrets in a header.
 func NewSecrets(header map[string][]string) *Secrets {
 	var all []string
+	add := func(word string) {
+		if len(word) > shortSecret && !strings.EqualFold(word, "bearer") && !strings.EqualFold(word, "basic") {
+			all = append(all, word)
+		}
+	}
 	for name, values := range header {
 		if strings.EqualFold(name, "Host") {
 			continue
 		}
 		for _, v := range values {
-			for _, word := range append(strings.Fields(v), v) {
-				if len(word) > shortSecret && !strings.EqualFold(word, "bearer") && !strings.EqualFold(word, "basic") {
-					all = append(all, word)
-				}
+			add(v)
+			for _, word := range strings.Fields(v) {
+				add(word)
+				_, value, _ := strings.Cut(strings.TrimRight(word, ";,"), "=")
+				add(strings.Trim(value, `"`))
+			}
+			if scheme, rest, _ := strings.Cut(v, " "); strings.EqualFold(scheme, "basic") {
+				login, _ := base64.StdEncoding.DecodeString(rest)
+				_, password, _ := strings.Cut(string(login), ":")
+				add(string(login))
+				add(password)
 			}
 		}
 	}
@@ -50,24 +65,70 @@ func NewSecrets(header map[string][]string) *Secrets {
 	return &Secrets{all, strings.NewReplacer(pairs...)}
 }
 
-// Hide returns a text without the secrets. The beginning of one cut by the end of the text is hidden, too.
+// Hide returns a text without the secrets. The beginning of a cut one is hidden, too.
 func (s *Secrets) Hide(text string) string {
 	if s == nil {
 		return text
 	}
 	text = s.hide.Replace(text)
-	said, cut := strings.CutSuffix(text, cutMark)
-	if !cut {
-		return text
-	}
-	for _, v := range s.values {
-		for n := min(len(v), len(said)); n > shortSecret; n-- {
-			if rest, ok := strings.CutSuffix(said, v[:n]); ok {
-				return rest + redacted + cutMark
-			}
+	end := len(text)
+	for range maxCuts {
+		if end = strings.LastIndex(text[:end], cutMark); end < 0 {
+			break
+		}
+		if said, ok := s.withoutBegin(text[:end]); ok {
+			text, end = said+text[end:], len(said)
 		}
 	}
 	return text
+}
+
+// withoutBegin returns a text without the begin of a secret at its end, and whether there is one.
+func (s *Secrets) withoutBegin(text string) (_ string, ok bool) {
+	for _, v := range s.values {
+		for n := min(len(v), len(text)); n > shortSecret; n-- {
+			if rest, ok := strings.CutSuffix(text, v[:n]); ok {
+				return rest + redacted, true
+			}
+		}
+	}
+	return text, false
+}
+
+// hideIn returns JSON without the secrets in its strings.
+func (s *Secrets) hideIn(value json.RawMessage) json.RawMessage {
+	rest, dst := string(value), value[:0:0]
+	for {
+		begin := strings.IndexByte(rest, '"')
+		if begin < 0 {
+			return append(dst, rest...)
+		}
+		dst = append(dst, rest[:begin]...)
+		raw := rest[begin:endOfString(rest, begin)]
+		var text string
+		if json.Unmarshal([]byte(raw), &text) != nil {
+			return append(dst, rest[begin:]...) // it is no JSON
+		}
+		if hidden := s.Hide(text); hidden != text {
+			dst = task.AppendString(dst, hidden)
+		} else {
+			dst = append(dst, raw...)
+		}
+		rest = rest[begin+len(raw):]
+	}
+}
+
+// endOfString returns the place behind the JSON string at a place of a text.
+func endOfString(text string, begin int) int {
+	for i := begin + 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(text)
 }
 
 // HideIn returns an error of a codec, or one like it, without the secrets.
@@ -98,15 +159,15 @@ func (e hiddenError) Error() string { return e.text }
 // Unwrap returns the error with its own text.
 func (e hiddenError) Unwrap() error { return e.error }
 
-// hideInEnd hides the secrets in the reason of a task ended by its agent without success.
+// hideInEnd hides the secrets in what an agent says of a task ended by it without success.
 func (s *Secrets) hideInEnd(rep *agent.Report) {
-	if s == nil || rep.State != task.Failed && rep.State != task.Rejected {
+	if s == nil || rep.State != task.Failed && rep.State != task.Rejected && rep.State != task.Canceled {
 		return
 	}
+	rep.Extensions, rep.TaskExtensions = s.hideIn(rep.Extensions), s.hideIn(rep.TaskExtensions)
 	rep.Items = slices.Clone(rep.Items)
 	for i := range rep.Items {
-		if it := &rep.Items[i]; it.Kind == task.TextItem {
-			it.Text = s.Hide(it.Text)
-		}
+		it := &rep.Items[i]
+		it.Text, it.Data, it.Metadata = s.Hide(it.Text), s.hideIn(it.Data), s.hideIn(it.Metadata)
 	}
 }
