@@ -54,6 +54,8 @@ type Query struct {
 	ID      string // of the request; no other one has it. It consists of small letters, digits and hyphens; empty for none
 	Task    string // the name of the request's task; empty if it is for the agent to give it one
 	Session string // likewise, for its session
+	// Gave reports whether the gateway has given a name to a session at this agent, of a SessionTeller.
+	Gave func(session string) bool
 	// Turn is set if the request carries a turn. A Renamer may answer it by a name of its own for the task.
 	Turn bool
 	// Cancel is set if the request cancels the task. Some agents answer it by a mere acknowledgement.
@@ -183,6 +185,9 @@ type Renamer interface{ RenamesTasks() }
 // A SessionNamer is a Client of agents that may name the session of a start themselves, and refuse one with a name
 // already. A turn need not have the session's name.
 type SessionNamer interface{ NamesSessions() }
+
+// A SessionTeller is a Client of agents saying only by its session to which request an answer belongs.
+type SessionTeller interface{ TellsSession() }
 
 // A Streamer is a Client of agents answering every turn by a stream. So each turn asks for one.
 type Streamer interface{ AlwaysStreams() }

@@ -19,9 +19,10 @@ type Facets struct {
 	StatusReader StatusReader
 	Locator      Locator
 
-	Namer        Namer
-	Renamer      Renamer
-	SessionNamer SessionNamer
+	Namer         Namer
+	Renamer       Renamer
+	SessionNamer  SessionNamer
+	SessionTeller SessionTeller
 
 	Unstreamer Unstreamer
 	Forgetter  Forgetter
@@ -49,6 +50,7 @@ func FacetsOf(c Client) (f Facets) {
 	f.Namer, _ = c.(Namer)
 	f.Renamer, _ = c.(Renamer)
 	f.SessionNamer, _ = c.(SessionNamer)
+	f.SessionTeller, _ = c.(SessionTeller)
 	f.Unstreamer, _ = c.(Unstreamer)
 	f.Forgetter, _ = c.(Forgetter)
 	f.Streamer, _ = c.(Streamer)

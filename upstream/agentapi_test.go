@@ -155,6 +155,36 @@ func TestRuns(t *testing.T) {
 	}
 }
 
+// TestOtherSession: a response of a session named by the gateway is no answer in another one, whatever form the
+// names have. The agent's own names say nothing.
+func TestOtherSession(t *testing.T) {
+	const first, second = "0b0a6d5e-2b6c-4c7d-8e9f-000000000001", "f2c1b7aa-91d3-4e55-b1a0-000000000002"
+	in := func(session string) http.HandlerFunc {
+		return events(created, begins, saysHi, `{"object":"response","id":"r","status":"completed","session_id":"`+session+
+			`","output":null}`)
+	}
+	for session, want := range map[string]string{
+		first: "the agent has answered another request than this one", second: "completed",
+		"0b0a6d5e-2b6c-4c7d-8e9f-000000000003": "completed",
+	} {
+		a := &runtime{answers: []http.HandlerFunc{in(first), in(session)}}
+		inRuntime(t, a, agentapi.Options{}, func(t *testing.T, h *upstream.Agent) {
+			for _, of := range []string{first, second} {
+				m := turn("hi")
+				m.Ref.Session = of
+				got := show(carryOut(t.Context(), h, m, true))
+				end := "completed"
+				if of == second {
+					end = want
+				}
+				if !strings.Contains(got[len(got)-1], end) {
+					t.Errorf("the answer of session %s in that of %s is %q", session, of, got)
+				}
+			}
+		})
+	}
+}
+
 // TestResumedRun: the run of another process is not sent again. It may have begun.
 func TestResumedRun(t *testing.T) {
 	a := &runtime{}

@@ -47,9 +47,16 @@ func (t *taken) claim(name string, by holder) bool {
 
 // take takes a free name, or returns its holder.
 func (t *taken) take(name string, by holder) (of holder, had bool) {
-	t.once.Do(func() { t.names, _ = lru.New[string, holder](maxTaken) }) // the size is positive
-	of, had, _ = t.names.PeekOrAdd(name, by)
+	of, had, _ = t.all().PeekOrAdd(name, by)
 	return of, had
+}
+
+// has reports whether a turn has a name.
+func (t *taken) has(name string) bool { return t.all().Contains(name) }
+
+func (t *taken) all() *lru.Cache[string, holder] {
+	t.once.Do(func() { t.names, _ = lru.New[string, holder](maxTaken) }) // the size is positive
+	return t.names
 }
 
 // canLocate reports whether the task of the turn, named by the agent, can be found.

@@ -26,7 +26,9 @@ func (r *run) query(op translate.Operation) *query { return r.queryOf(op, r.turn
 
 // queryOf returns a request about the task of a turn, without its body.
 func (r *run) queryOf(op translate.Operation, t *agent.Turn) *query {
-	q := translate.Query{ID: r.nextID(), Task: t.Ref.Task, Session: t.Ref.Session, Withdrawn: t.Withdrawn}
+	q := translate.Query{
+		ID: r.nextID(), Task: t.Ref.Task, Session: t.Ref.Session, Gave: r.gave, Withdrawn: t.Withdrawn,
+	}
 	switch op {
 	case translate.Send, translate.SendStream:
 		if q.Turn = true; r.unnamed(t) {

@@ -17,6 +17,9 @@ func (r *run) hold() {
 	if r.turn.OwnSession {
 		r.takesSession(r.turn.Ref.Session)
 	}
+	if r.gave != nil {
+		r.given.take(r.turn.Ref.Session, holder{})
+	}
 	if r.facets.Renamer != nil {
 		r.taken.take(r.turn.Ref.Task, holder{r.turn.Leader, r.starts() && !r.turn.Named})
 	}

@@ -88,11 +88,18 @@ type Endpoint struct {
 
 	sessionless atomic.Bool // the agent takes no names of sessions made by the gateway
 	sessions    taken       // the agent's own names for sessions
+
+	given taken                     // the names of sessions in messages to the agent of a SessionTeller
+	gave  func(session string) bool // whether it was given
 }
 
 // NewEndpoint returns the endpoint of an agent. The endpoint closes the transport.
 func NewEndpoint(codec translate.Client, transport Transport) *Endpoint {
-	return &Endpoint{codec: codec, transport: transport, facets: translate.FacetsOf(codec)}
+	e := &Endpoint{codec: codec, transport: transport, facets: translate.FacetsOf(codec)}
+	if e.facets.SessionTeller != nil {
+		e.gave = e.given.has
+	}
+	return e
 }
 
 // Endpoint implements Resolver.

@@ -85,6 +85,9 @@ func (client) Header() []translate.Field { return nil }
 // AlwaysStreams implements translate.Streamer: agents answer by a stream, whatever is asked for.
 func (client) AlwaysStreams() {}
 
+// TellsSession implements translate.SessionTeller.
+func (client) TellsSession() {}
+
 // AppendCancel implements translate.Canceler. The specification has no such request. AgentScope Runtime has a function
 // for one. It names the session.
 func (cancelingClient) AppendCancel(dst []byte, ref agent.Ref) []byte {
@@ -204,6 +207,7 @@ func errorText(code, message gjson.Result) string {
 // Interface guards.
 var (
 	_ translate.Streamer        = client{}
+	_ translate.SessionTeller   = client{}
 	_ translate.SessionCanceler = cancelingClient{}
 	_ translate.TextStream      = (*stream)(nil)
 )

@@ -316,12 +316,13 @@ func TestReply(t *testing.T) {
 // Lenient: a session id of its own
 func TestOtherSession(t *testing.T) {
 	for _, o := range []Options{{}, {CancelPath: "/stop"}} {
-		c := Client(o).For(translate.Query{ID: "x-1", Session: "session-1"})
+		gave := func(session string) bool { return session == "session-1" || session == "session-2" }
+		c := Client(o).For(translate.Query{ID: "x-1", Session: "session-1", Gave: gave})
 		if _, ok := c.(translate.Canceler); ok != (o.CancelPath != "") {
 			t.Errorf("the client of a request can cancel: %v", ok)
 		}
 		for session, other := range map[string]bool{`"session-1"`: false, `"session-2"`: true,
-			`null`: false, `"mine-1234"`: false, `"session-22"`: false} {
+			`null`: false, `"mine-1234"`: false, `"session-3"`: false} {
 			response := []byte(`{"object":"response","id":"r","status":"completed","output":[],"session_id":` + session + `}`)
 			_, err := c.Reply(response, nil)
 			_, inStream := c.NewStream(nil).Event("", response)

@@ -74,8 +74,7 @@ func GoesOn(q *translate.Query, name, session string) error {
 // InSession refuses an answer naming another session of the gateway. Any other name is one of the agent's own, and says
 // nothing.
 func InSession(q *translate.Query, name string) error {
-	ours := q.Session[:strings.LastIndexByte(q.Session, '-')+1] // the beginning of all names of the gateway
-	if ours == "" || len(name) != len(q.Session) || !strings.HasPrefix(name, ours) {
+	if q.Gave == nil || !q.Gave(name) {
 		return nil
 	}
 	return same(q.Session, name, "session")
