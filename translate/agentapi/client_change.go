@@ -94,9 +94,13 @@ func (r *reader) Conclude() (rep agent.Report, ok bool) { // Lenient: no end of 
 			return rep, false
 		}
 	}
-	return agent.Report{
+	rep = agent.Report{
 		State: task.AwaitingCompletion, NativeState: "complete", Revision: "complete", Presumed: true,
-	}, true
+	}
+	if len(r.open) > 0 {
+		rep.State, rep.Items = task.AwaitingInput, r.question()
+	}
+	return rep, true
 }
 
 // reason returns the reason for the end of a response without its completion.

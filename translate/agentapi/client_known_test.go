@@ -147,6 +147,41 @@ func TestWaitingIsGivenBack(t *testing.T) {
 	}
 }
 
+// TestContentsThatSayNothing: of pieces without a text nothing is kept, and nothing is counted.
+func TestContentsThatSayNothing(t *testing.T) {
+	for _, begin := range []string{`{}`, `{"object":"message","id":"m","type":"function_call","status":"in_progress"}`} {
+		s := Client(Options{Expose: ExposeProduct}).NewStream(nil).(*stream)
+		for _, ev := range []string{
+			begin, `{"object":"content","status":"in_progress","msg_id":"m","type":"text","delta":true,"text":""}`,
+			`{"object":"content","status":"in_progress","msg_id":"m","type":"data","delta":true,"data":{"arguments":"{"}}`,
+		} {
+			if rep, err := s.Event("", []byte(ev)); err != nil || len(rep.Chunks) > 0 {
+				t.Fatalf("%s is read as %+v, %v", ev, rep, err)
+			}
+		}
+		if s.contents != 0 || s.waiting != 0 {
+			t.Errorf("behind %s, %d contents are kept, and %d bytes wait", begin, s.contents, s.waiting)
+		}
+	}
+}
+
+// TestConcludeAsks: an agent with an open question before its last message waits for the answer.
+func TestConcludeAsks(t *testing.T) {
+	s := Client(Options{}).NewStream(nil).(*stream)
+	for _, ev := range []string{
+		`{"object":"message","id":"q","status":"completed","type":"mcp_approval_request","role":"assistant",` +
+			`"content":[{"type":"data","data":{"id":"a","name":"pay"}}]}`,
+		`{"object":"message","id":"m","status":"completed","content":[{"type":"text","text":"May I?"}]}`,
+	} {
+		if _, err := s.Event("", []byte(ev)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rep, ok := s.Conclude(); !ok || rep.State != task.AwaitingInput || len(rep.Items) != 2 || !rep.Presumed {
+		t.Errorf("it amounts to %+v, %v", rep, ok)
+	}
+}
+
 // TestConclude: an agent ending its stream behind a complete answer has answered. Elsewhere it was stopped.
 //
 // Lenient: the end of its stream behind a complete message, without that of the response

@@ -274,25 +274,29 @@ func (r *reader) content(m *members, v gjson.Result) (rep agent.Report, err erro
 	if err != nil {
 		return rep, err
 	}
+	whole := m.status.Str == statusCompleted
+	adds := m.delta.Type == gjson.True && m.kind.Str == typeText && m.text.Type == gjson.String && m.text.Str != ""
+	if !whole && !adds { // nothing of it is kept
+		return rep, nil
+	}
 	if r.contents += max(i+1-len(msg.contents), 0); r.contents > maxContents {
 		return rep, wire.Refuse("the agent's answer has more than %d contents in messages that are not complete",
 			maxContents)
 	}
-	whole := m.status.Str == statusCompleted
 	waits := !msg.known && (!msg.shows || !msg.begun && (whole || msg.waiting > 0))
 	if waits {
 		if err := r.wait(msg, len(v.Raw)); err != nil {
 			return rep, err
 		}
 	}
-	switch adds := m.delta.Type == gjson.True && m.kind.Str == typeText && m.text.Type == gjson.String; {
+	switch {
 	case whole:
 		before := msg.product()
 		*msg.part(i) = part{whole: true, item: readContent(v)}
 		if msg.grows = false; !waits {
 			rep.Chunks = msg.change(before, false)
 		}
-	case adds && m.text.Str != "":
+	default:
 		p := msg.part(i)
 		if p.whole {
 			break

@@ -179,7 +179,7 @@ func appendMetadata(dst []byte, h *head, items []task.DataItem) []byte {
 	dst = append(dst, `,"metadata":{`...)
 	empty := len(dst)
 	if n := len(own.Raw); n > len("{}") {
-		dst = append(dst, own.Raw[1:n-1]...)
+		dst = append(dst, strings.TrimSpace(own.Raw[1:n-1])...)
 	}
 	if rest := restsOf(items); len(rest) > 0 && !own.Get("dataItems").Exists() {
 		if len(dst) > empty {

@@ -102,6 +102,10 @@ func TestMarks(t *testing.T) {
 			item("a", `{"k":1,"agentapi":{"metadata":{"m":1}}}`)},
 			`{"role":"user","type":"message","content":[{"type":"text","text":"a"}],` +
 				`"metadata":{"m":1,"dataItems":{"0":{"k":1}}}}`},
+		{"other metadata beside a message that has none", []task.DataItem{
+			item("a", `{"k":1,"agentapi":{"metadata":{ }}}`)},
+			`{"role":"user","type":"message","content":[{"type":"text","text":"a"}],` +
+				`"metadata":{"dataItems":{"0":{"k":1}}}}`},
 		{"marks that are none", []task.DataItem{item("a", `{"agentapi":5}`)},
 			`{"role":"user","type":"message","content":[{"type":"text","text":"a"}],` +
 				`"metadata":{"dataItems":{"0":{"agentapi":5}}}}`},
