@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -256,6 +257,7 @@ func (r *reader) messageOf(id string) (*agentMessage, error) {
 	if len(r.messages) == maxMessages {
 		return nil, wire.Refuse("the agent's answer has more than %d messages", maxMessages)
 	}
+	id = strings.Clone(id) // of an event that may be large
 	msg := &agentMessage{id: id, kind: typeMessage, shows: r.expose == ExposeProduct}
 	if r.messages == nil {
 		r.messages = make(map[string]*agentMessage)
