@@ -62,7 +62,7 @@ func TestAUNCrash(t *testing.T) {
 	const tasks = 100
 	_, agent := sampleAgent(t)
 	s := newAUN(t)
-	c := s.config("a2a/legacy http://" + agent)
+	c := s.config("a2a/legacy http://"+agent, "agent {\nresend always\n}") // it does no work twice
 	s.start(c)
 	client := s.client("alice.aid.test")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*patience)

@@ -119,7 +119,7 @@ func TestAUNMessagesCrash(t *testing.T) {
 		}
 	})
 	s := newAUN(t)
-	c := s.config("a2a/legacy " + agent.url)
+	c := s.config("a2a/legacy "+agent.url, "agent {\nresend always\n}") // it does no work twice
 	s.start(c)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
 	defer cancel()
