@@ -37,7 +37,7 @@ WITHIN   = $(addprefix ./,$(filter-out $(addsuffix /%,bench e2e interop release 
 check: ## formatting, vet, layout, words, and the tests of what differs from BASE, without the race detector, in a minute
 	@files=$$(gofmt -l $(filter %.go,$(SOURCES))) && test -z "$$files" || { echo "not formatted:" $$files; exit 1; }
 	$(GO) vet $(WITHIN) .
-	$(GO) test -short -vet=off . ./docs $(WITHIN)
+	$(GO) test -tags sparse -vet=off . ./docs $(WITHIN)
 
 test: lint unit pairs e2e groups chaos ## everything that must pass: lint, unit tests with the race detector, end-to-end tests
 

@@ -81,13 +81,13 @@ func (h *home) add(aid, log string, step *follow.Step, of *turn) error {
 		return nil
 	}
 	return h.about(aid, log, func(b *inbox, c *conversation) error {
-		tells := said != "" && step.Seq > max(c.Read.Seq, c.Told) && b.unread() < maxMessages/2
-		if !step.Entered && !tells {
+		shows := said != "" && step.Seq > max(c.Read.Seq, c.Shown) && b.unread() < maxMessages/2
+		if !step.Entered && !shows {
 			return nil
 		}
 		payloads := of.payloads(step, c)
-		if tells {
-			payloads, c.Told = append(payloads, codec.AppendProgress(nil, said, c.Task, thread(c))), step.Seq
+		if shows {
+			payloads, c.Shown = append(payloads, codec.AppendProgress(nil, said, c.Task, thread(c))), step.Seq
 		}
 		var records [][]byte
 		for i, p := range payloads {
@@ -169,8 +169,8 @@ const (
 // then an event.
 type turn struct {
 	products task.Fold
-	told     int       // number of messages to the client about the agent's progress
-	toldAt   time.Time // the agent's time of the last of them
+	statuses int       // number of messages to the client about the agent's progress
+	last     time.Time // the agent's time of the last of them
 }
 
 // add takes the products of a step.
@@ -191,10 +191,10 @@ func (t *turn) says(step *follow.Step) string {
 		items, at = m.DataItems, m.SentAt
 	}
 	text := textOf(items)
-	if text == "" || len(text) > maxSaid || t.told == maxProgress || t.told > 0 && at.Sub(t.toldAt) < progressEvery {
+	if text == "" || len(text) > maxSaid || t.statuses == maxProgress || t.statuses > 0 && at.Sub(t.last) < progressEvery {
 		return ""
 	}
-	t.told, t.toldAt = t.told+1, at
+	t.statuses, t.last = t.statuses+1, at
 	return text
 }
 

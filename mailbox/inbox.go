@@ -54,9 +54,9 @@ type conversation struct {
 	Thread string          `json:"thread,omitempty"`
 	Task   string          `json:"task"`
 	Log    string          `json:"log"`
-	Read   follow.Position `json:"read"`           // behind the last event of Log with its messages in the inbox
-	Told   uint64          `json:"told,omitempty"` // the last event of Log with a status in the inbox
-	Open   bool            `json:"open,omitempty"` // there may be more in Log; it is pinned
+	Read   follow.Position `json:"read"`            // behind the last event of Log with its messages in the inbox
+	Shown  uint64          `json:"shown,omitempty"` // the last event of Log with a status in the inbox
+	Open   bool            `json:"open,omitempty"`  // there may be more in Log; it is pinned
 }
 
 // ack is the last message of a device's acknowledgement.

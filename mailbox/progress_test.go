@@ -83,7 +83,7 @@ func TestTaskOfThread(t *testing.T) {
 	})
 }
 
-// TestProgressAfterRestart: after a restart, nothing is told that was left out before, behind what came later.
+// TestProgressAfterRestart: after a restart, no status left out before comes behind later ones.
 func TestProgressAfterRestart(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -133,8 +133,8 @@ func TestProgressLeavesRoom(t *testing.T) {
 		bubble.Pass(progressEvery)
 		w.move(w.said[1].TaskID, task.AwaitingInput, "Which?", nil)
 		w.move(w.said[1].TaskID, task.Working, "Again", nil)
-		if told := w.got(alice); statuses == 0 || !strings.HasSuffix(told[len(told)-1], "status: Again") {
-			t.Errorf("%d statuses, and after the client has read them %q", statuses, told)
+		if got := w.got(alice); statuses == 0 || !strings.HasSuffix(got[len(got)-1], "status: Again") {
+			t.Errorf("%d statuses, and after the client has read them %q", statuses, got)
 		}
 	})
 }

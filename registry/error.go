@@ -17,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/retryafter"
 )
 
-// Kind is a kind of failure. It tells the caller's options.
+// Kind is a kind of failure. The caller's next step depends on it.
 type Kind int
 
 // The kinds.

@@ -34,8 +34,8 @@ type run struct {
 	repeated  bool    // the message was sent again because the agent denied having it
 	stopped   bool    // the caller takes no more reports
 
-	// The content of a stream ended by the agent of a Forgetter, until the agent tells the state of the task; nil for no
-	// such end.
+	// The content of a stream ended by the agent of a Forgetter, until the agent reports the state of the task; nil for
+	// no such end.
 	ended *brought
 }
 

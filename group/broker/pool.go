@@ -129,7 +129,7 @@ func (p *Pool) acquire(ctx context.Context, c Config) (*connection, *Error) {
 	case <-ctx.Done():
 		shared.release()
 		select {
-		case <-shared.ready: // its error tells its progress
+		case <-shared.ready: // at the same time
 			if shared.err != nil {
 				return nil, shared.err
 			}

@@ -175,7 +175,7 @@ func TestFlips(t *testing.T) {
 					step = 7
 				}
 				n, refused := used(t, system, file), 0
-				for at := 0; at < n; at += sparse() {
+				for at := 0; at < n; at += sparse {
 					if at%step != 0 && !(tables && at >= n-tableFooter) {
 						continue
 					}
@@ -235,7 +235,7 @@ func TestFlipsAfterPowerLoss(t *testing.T) {
 	if synced == 0 || int(synced) > n {
 		t.Fatalf("%d of %d bytes are synced", synced, n)
 	}
-	for at := 0; at < n; at += sparse() {
+	for at := 0; at < n; at += sparse {
 		damaged := clone(killed)
 		flip(t, damaged, file, at)
 		s, err := open(damaged, "/store", replay.Settings{}, quiet)
@@ -257,7 +257,7 @@ func TestRepairJournal(t *testing.T) {
 	for name, disk := range map[string]*vfs.MemFS{"one segment": one, "several": several} {
 		t.Run(name, func(t *testing.T) {
 			for _, file := range filesWith(t, disk, "/store", segment.Ext) {
-				for at := 0; at < used(t, disk, file); at += 7 * sparse() {
+				for at := 0; at < used(t, disk, file); at += 7 * sparse {
 					damaged := clone(disk)
 					flip(t, damaged, file, at)
 					s, err := open(damaged, "/store", replay.Settings{}, quiet)

@@ -95,7 +95,7 @@ func TestTornLog(t *testing.T) {
 func TestFaults(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	for round := range uint64(9 / min(3, sparse())) { // each cause
+	for round := range uint64(9 / min(3, sparse)) { // each cause
 		bubble.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, round))
 			system := smallDisk()
@@ -170,7 +170,7 @@ func TestFaults(t *testing.T) {
 // TestFaultAnywhere has the disk fail for good at each of its changes in turn, through several segments of the journal.
 // Everything acknowledged is there in a new process, and after a loss of power, everything durable.
 func TestFaultAnywhere(t *testing.T) {
-	for at := int64(0); ; at += int64(sparse()) {
+	for at := int64(0); ; at += int64(sparse) {
 		disk := crashableDisk()
 		disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 16 << 20, TotalBytes: 16 << 20})
 		setBoot(t, disk, "one")

@@ -236,7 +236,7 @@ func crashIntents(t *testing.T, over func(*vfs.MemFS) (system vfs.FS, died func(
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	const logs = 24
-	for round := range uint64(60 / min(15, sparse())) {
+	for round := range uint64(60 / min(15, sparse)) {
 		rnd := rand.New(rand.NewPCG(seed, round))
 		disk := crashableDisk()
 		setBoot(t, disk, "one")

@@ -139,7 +139,7 @@ func tear(t *testing.T, system vfs.FS, rnd *rand.Rand, j *wal.Journal) {
 func TestCrashes(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	for round := range uint64(25 / min(5, sparse())) {
+	for round := range uint64(25 / min(5, sparse)) {
 		rnd := rand.New(rand.NewPCG(seed, round))
 		h := history{rnd: rnd}
 		disk := crashableDisk()

@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build !race
+//go:build !race && !sparse
 
 package pebble
 
-import "testing"
-
-// sparse is the part, 1 in so many, of the places and the random runs a test tries: all, but for a short run.
-func sparse() int {
-	if testing.Short() {
-		return 20
-	}
-	return 1
-}
+// sparse is the part, 1 in so many, of the places and the random runs that a test tries: all.
+const sparse = 1

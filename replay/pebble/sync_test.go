@@ -339,7 +339,7 @@ func TestPowerLoss(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	modes := []replay.SyncMode{replay.SyncState, replay.SyncAlways, replay.SyncNever}
-	for round := range 45 / min(15, sparse()) {
+	for round := range 45 / min(15, sparse) {
 		mode := modes[round%len(modes)]
 		disk := crashableDisk()
 		settings := replay.Settings{Sync: mode}

@@ -69,7 +69,7 @@ func TestTail(t *testing.T) {
 // TestTailModel has readers of all kinds read logs appended to, trimmed and ended at random. The records a reader holds
 // stay as they are, and the tails stay within their bounds.
 func TestTailModel(t *testing.T) {
-	for seed := range uint64(30 / min(3, sparse())) {
+	for seed := range uint64(30 / min(3, sparse)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s := openTail(t)
 			if seed%3 == 0 {

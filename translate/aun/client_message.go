@@ -156,8 +156,8 @@ func (t *Talk) Belongs(m gjson.Result) bool {
 }
 
 // belongs reports whether a message of the thread belongs to the turn, and not to the turn before: some agents repeat
-// the end of that turn when the next one has begun. Its id tells, if the agent has one. Otherwise an end belongs to the
-// turn once the agent has said something else in it.
+// the end of that turn when the next one has begun. Its task id decides, if the agent has one. Otherwise an end belongs
+// to the turn once the agent has said something else in it.
 func (t *Talk) belongs(p *Payload) bool {
 	own := p.Task
 	if own == t.thread {

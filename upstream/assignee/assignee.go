@@ -92,8 +92,8 @@ func (h *Hub) Task(agent, id string) ([]byte, error) {
 	return x.task(), nil
 }
 
-// find returns the exchange of a task. If there is none, the error tells the end of the task, or the agent's lack of
-// such a task.
+// find returns the exchange of a task. If there is none, the error names the end of the task, or says that the
+// agent has no such task.
 func (h *Hub) find(agent, id string) (*exchange, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
