@@ -293,7 +293,7 @@ func pulled(v gjson.Result, known []task.Product) (rep agent.Report, err error) 
 		}
 		last = max(last, jsonrpc.Member(one, "seq").Int())
 		for i := range now.Chunks {
-			rep.Products = replace(rep.Products, now.Chunks[i].Product)
+			rep.Products = wire.PutProduct(rep.Products, now.Chunks[i].Product)
 		}
 		if now.State != task.None {
 			rep.State, rep.Items, rep.NativeState = now.State, now.Items, now.NativeState
@@ -308,14 +308,4 @@ func pulled(v gjson.Result, known []task.Product) (rep agent.Report, err error) 
 	}
 	rep.Revision = "seq " + strconv.FormatInt(last, 10)
 	return t.settle(rep, last), nil
-}
-
-// replace puts a product in the place of the one with the same id, or after all.
-func replace(products []task.Product, p task.Product) []task.Product {
-	i := slices.IndexFunc(products, func(q task.Product) bool { return q.ID == p.ID })
-	if i < 0 {
-		return append(products, p)
-	}
-	products[i] = p
-	return products
 }
