@@ -54,22 +54,13 @@ func (r *request) set(name string, v gjson.Result) {
 // on to the agent as extensions of the message. A request with refused values is for a stream, as for the server of the
 // Agent API. One with other types than those of the schema is refused before that, by a status.
 func (s server) decodeMessage(req *translate.Request) (translate.Call, error) {
-	refused := translate.Call{Stream: true}
-	var r request
-	if err := s.CheckContent(req.Content); err != nil {
+	r, err := s.read(req)
+	if err != nil {
 		return translate.Call{}, err
-	}
-	if !req.Params.IsObject() {
-		return translate.Call{}, wrongType("", noObject)
-	}
-	wire.Members(req.Params, r.set)
-	if r.checkTypes(); r.Err != nil {
-		return translate.Call{}, r.Err
 	}
 	call := translate.Call{Stream: true}
 	if !wire.Absent(r.stream) {
 		call.Stream = r.Flag(r.stream, "stream")
-		refused.Stream = call.Stream
 	}
 	call.Blocking = !call.Stream
 	call.BySession, call.AutoComplete = true, !s.confirm
@@ -80,11 +71,28 @@ func (s server) decodeMessage(req *translate.Request) (translate.Call, error) {
 		r.identify(&call, req.NewID)
 	}
 	if r.Err != nil {
-		return refused, r.Err
+		return translate.Call{Stream: call.Stream}, r.Err
 	}
 	m.ID = req.NewID()
 	m.Extensions = r.others.JSON(family, requestNames)
 	return call, nil
+}
+
+// read reads the members of a request. It refuses a body other than an object, and members of other types than the
+// schema's.
+func (s server) read(req *translate.Request) (*request, error) {
+	if err := s.CheckContent(req.Content); err != nil {
+		return nil, err
+	}
+	if !req.Params.IsObject() {
+		return nil, wrongType("", noObject)
+	}
+	r := new(request)
+	wire.Members(req.Params, r.set)
+	if r.checkTypes(); r.Err != nil {
+		return nil, r.Err
+	}
+	return r, nil
 }
 
 // identify reads the session, and the id for the response.

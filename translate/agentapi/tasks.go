@@ -78,19 +78,13 @@ func decodeCheck(req *translate.Request) (call translate.Call, err error) {
 // decodeStop reads a request to end the turn of a session. It needs no input.
 func (s server) decodeStop(req *translate.Request) (call translate.Call, err error) {
 	call.Method = stopSession
-	if err := s.CheckContent(req.Content); err != nil {
+	r, err := s.read(req)
+	if err != nil {
 		return call, err
 	}
-	if !req.Params.IsObject() {
-		return call, wrongType("", noObject)
-	}
-	var r request
-	wire.Members(req.Params, r.set)
-	r.checkTypes()
-	if r.Err == nil && wire.Absent(r.session) && wire.Absent(r.previous) {
+	if wire.Absent(r.session) && wire.Absent(r.previous) {
 		r.Fail("session_id", "Field required")
-	}
-	if r.Err == nil {
+	} else {
 		r.identify(&call, req.NewID)
 	}
 	if r.Err != nil {
