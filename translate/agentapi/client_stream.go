@@ -291,31 +291,32 @@ func (r *reader) content(m *members, v gjson.Result) (rep agent.Report, err erro
 			return rep, err
 		}
 	}
-	switch {
+	switch p := msg.part(i); {
+	case whole && waits:
+		*p, msg.grows = part{whole: true, item: readContent(v)}, false
 	case whole:
 		before := msg.product()
-		*msg.part(i) = part{whole: true, item: readContent(v)}
-		if msg.grows = false; !waits {
-			rep.Chunks = msg.change(before, false)
-		}
-	default:
-		p := msg.part(i)
-		if p.whole {
-			break
-		}
+		*p, msg.grows = part{whole: true, item: readContent(v)}, false
+		rep.Chunks = msg.change(before, false)
+	case !p.whole:
 		p.raw = append(p.raw, m.text.Raw[1:len(m.text.Raw)-1]...)
-		if waits {
-			break
+		if !waits {
+			rep.Chunks = msg.piece(i, m.text.Str)
 		}
-		msg.mixed = msg.mixed || i < len(msg.contents)-1
-		product := task.Product{ID: msg.id, Name: msg.name(), DataItems: []task.DataItem{task.Text(m.text.Str)}}
-		if !msg.begun {
-			product.Extensions = msg.extensions
-		}
-		rep.Chunks = []task.Chunk{{Product: product, Append: msg.begun}}
-		msg.begun, msg.grows = true, !msg.mixed
 	}
 	return rep, nil
+}
+
+// piece returns the piece of the product for a piece of its text with an index.
+func (m *agentMessage) piece(i int, text string) []task.Chunk {
+	m.mixed = m.mixed || i < len(m.contents)-1
+	product := task.Product{ID: m.id, Name: m.name(), DataItems: []task.DataItem{task.Text(text)}}
+	if !m.begun {
+		product.Extensions = m.extensions
+	}
+	chunks := []task.Chunk{{Product: product, Append: m.begun}}
+	m.begun, m.grows = true, !m.mixed
+	return chunks
 }
 
 // completed reads a complete message. If it lists no contents, those of the stream are all.
