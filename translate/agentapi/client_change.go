@@ -118,30 +118,15 @@ func (r *reader) reason(m *members) string {
 	return "the agent says that the run is " + wire.Clean(m.status.Str, wire.MaxWord) + ", and gives no reason"
 }
 
-// The end of a response without completion is kept with the status, for callers of the Agent API: its own word for
-// this, and its error, as callers compare its code.
-
-// ended returns the extensions of a status for the end of a response.
-func ended(status, failure gjson.Result) json.RawMessage {
+// ended returns the extensions of a status for the end of a response without completion. They are for callers of the
+// Agent API: the agent's own word for the end, absent in a message of an error, and its error, as callers compare its
+// code.
+func ended(status, code, message gjson.Result) json.RawMessage {
 	var x wire.Extensions
 	x.Add("status", status)
-	addError(&x, failure.Get("code"), failure.Get("message"))
-	return x.JSON(family, "")
-}
-
-// failed returns the extensions of a status for an error.
-func failed(code, message gjson.Result) json.RawMessage {
-	var x wire.Extensions
-	addError(&x, code, message)
-	return x.JSON(family, "")
-}
-
-func addError(x *wire.Extensions, code, message gjson.Result) {
-	word, text := wire.Clean(code.String(), wire.MaxWord), wire.Clean(message.String(), wire.MaxSentence)
-	if word == "" {
-		return
+	if word := wire.Clean(code.String(), wire.MaxWord); word != "" {
+		text := wire.Clean(message.String(), wire.MaxSentence)
+		x.Add("error", gjson.ParseBytes(appendFailure(nil, word, text)))
 	}
-	dst := task.AppendString([]byte(`{"code":`), word)
-	dst = append(task.AppendString(append(dst, `,"message":`...), text), '}')
-	x.Add("error", gjson.ParseBytes(dst))
+	return x.JSON(family, "")
 }

@@ -181,7 +181,8 @@ func (r *reader) response(m *members) (agent.Report, error) {
 	rep.TaskExtensions = usage.JSON(family, "")
 	switch {
 	case rep.State != task.AwaitingCompletion:
-		rep.Items, rep.Extensions = []task.DataItem{task.Text(r.reason(m))}, ended(m.status, m.failure)
+		rep.Items = []task.DataItem{task.Text(r.reason(m))}
+		rep.Extensions = ended(m.status, m.failure.Get("code"), m.failure.Get("message"))
 	case len(r.open) > 0:
 		rep.State, rep.Items = task.AwaitingInput, r.question()
 	case r.waiting > 0 && !r.showsAny():
@@ -224,7 +225,7 @@ func (r *reader) message(m *members) (rep agent.Report, err error) {
 		}
 		return agent.Report{
 			State: task.Failed, NativeState: typeError, Items: []task.DataItem{task.Text(r.failure)},
-			Revision: typeError + " " + m.id.Str, Extensions: failed(m.code, m.message),
+			Revision: typeError + " " + m.id.Str, Extensions: ended(gjson.Result{}, m.code, m.message),
 		}, nil
 	}
 	msg, err := r.messageOf(m.id.Str)

@@ -60,8 +60,7 @@ func (e *encoder) appendEnd(dst []byte, s *step) []byte {
 	if end.code == "" {
 		dst = append(dst, "null"...)
 	} else {
-		dst = task.AppendString(append(dst, `{"code":`...), end.code)
-		dst = append(task.AppendString(append(dst, `,"message":`...), end.message), '}')
+		dst = appendFailure(dst, end.code, end.message)
 	}
 	dst = e.appendResponse(dst)
 	if end.status == statusCompleted {
@@ -86,6 +85,12 @@ func (e *encoder) appendEnd(dst []byte, s *step) []byte {
 		dst = append(dst, "null"...)
 	}
 	return e.appendSession(dst, e.usage)
+}
+
+// appendFailure appends the error of a response.
+func appendFailure(dst []byte, code, message string) []byte {
+	dst = task.AppendString(append(dst, `{"code":`...), code)
+	return append(task.AppendString(append(dst, `,"message":`...), message), '}')
 }
 
 // appendMessageBegin appends a message in progress.
