@@ -137,7 +137,7 @@ func (r *request) messages() (items []task.DataItem) {
 	if input.Type == gjson.String { // the form of callers with one text only
 		return append(items, task.Text(input.Str))
 	}
-	several, n := isSeveral(input), 0
+	several, n := input.Get("1").Exists(), 0
 	r.Each(input, "input", wire.MaxItems, func(v gjson.Result) {
 		if !r.Object(v, "") {
 			return
@@ -150,16 +150,6 @@ func (r *request) messages() (items []task.DataItem) {
 		n++
 	})
 	return items
-}
-
-// isSeveral reports whether a list has more than one entry.
-func isSeveral(list gjson.Result) bool {
-	n := 0
-	list.ForEach(func(_, _ gjson.Result) bool {
-		n++
-		return n == 1
-	})
-	return n > 1
 }
 
 // message reads the contents of a message, and marks them with the head of the message.
