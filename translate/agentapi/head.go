@@ -71,12 +71,9 @@ func withOwn(metadata json.RawMessage, members []byte) json.RawMessage {
 		dst = append(append(dst, own[1:len(own)-1]...), ',')
 	}
 	dst = append(append(dst, members...), '}')
-	gjson.ParseBytes(metadata).ForEach(func(key, v gjson.Result) bool {
-		if key.Str != string(family) {
-			dst = append(append(append(append(dst, ','), key.Raw...), ':'), v.Raw...)
-		}
-		return true
-	})
+	if rest := family.Without(metadata); rest != nil {
+		dst = append(append(dst, ','), rest[1:len(rest)-1]...)
+	}
 	return append(dst, '}')
 }
 
@@ -214,19 +211,5 @@ func foreign(metadata json.RawMessage) json.RawMessage {
 	if len(metadata) == 0 || !gjson.ParseBytes(family.Of(metadata)).IsObject() {
 		return wire.OneLine(metadata)
 	}
-	dst := []byte{'{'}
-	gjson.ParseBytes(metadata).ForEach(func(key, v gjson.Result) bool {
-		if key.Str == string(family) {
-			return true
-		}
-		if len(dst) > 1 {
-			dst = append(dst, ',')
-		}
-		dst = append(append(append(dst, key.Raw...), ':'), wire.OneLine([]byte(v.Raw))...)
-		return true
-	})
-	if len(dst) == 1 {
-		return nil
-	}
-	return append(dst, '}')
+	return family.Without(metadata)
 }

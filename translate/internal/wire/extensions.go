@@ -169,6 +169,15 @@ func (f Family) Of(extensions json.RawMessage) json.RawMessage {
 	return MemberOf(extensions, string(f))
 }
 
+// Without returns an object's extensions without the family's member; nil if nothing is left.
+func (f Family) Without(extensions json.RawMessage) json.RawMessage {
+	dst, empty := appendMembers([]byte{'{'}, true, extensions, func(name string) bool { return name != string(f) })
+	if empty {
+		return nil
+	}
+	return append(dst, '}')
+}
+
 // Append appends the members of a codec for the extensions of an object, each behind a comma: those of own, but for the
 // known names. Last comes the metadata: own's, with the members of other families in the extensions.
 func (f Family) Append(dst []byte, own, extensions json.RawMessage, known Names) []byte {

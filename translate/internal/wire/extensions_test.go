@@ -42,6 +42,16 @@ func TestExtensions(t *testing.T) {
 	}
 }
 
+func TestWithout(t *testing.T) {
+	for extensions, want := range map[string]string{
+		"": "", `{}`: "", `{"f":1}`: "", `{"f":{},"g":[1,` + "\n" + `2],"F":3}`: `{"g":[1,2],"F":3}`, `{"a":1}`: `{"a":1}`,
+	} {
+		if got := string(Family("f").Without(json.RawMessage(extensions))); got != want {
+			t.Errorf("%s is left as %s, want %s", extensions, got, want)
+		}
+	}
+}
+
 func TestExtensionsAreBounded(t *testing.T) {
 	half := `"` + strings.Repeat("x", task.MaxExtensions/2-100) + `"`
 	var fits, large, inner, outer Extensions
