@@ -120,13 +120,16 @@ func (h *head) goesOn(next *head) bool {
 // roleOf returns the role of a message of a type, for a sender that does not say it.
 func roleOf(kind string) string {
 	switch {
-	case strings.HasSuffix(kind, "_output"):
+	case isOutput(kind):
 		return roleTool
 	case kind == typeMessage || kind == typeApprovalResponse || kind == typeUIAction:
 		return roleUser
 	}
 	return roleAssistant
 }
+
+// isOutput reports whether a message of a type has the output of a tool or a function.
+func isOutput(kind string) bool { return strings.HasSuffix(kind, "_output") }
 
 // appendMessages appends the messages of items, with commas between them; a message without contents if there are no
 // items.

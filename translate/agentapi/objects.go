@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -104,7 +103,7 @@ func (e *encoder) appendMessageBegin(dst []byte, s *step) []byte {
 func appendMessageHead(dst []byte, m *message) []byte {
 	dst = task.AppendString(append(dst, `,"id":`...), m.id)
 	role := roleAssistant
-	if strings.HasSuffix(m.kind, "_output") {
+	if isOutput(m.kind) {
 		role = roleTool
 	}
 	dst = append(append(append(dst, `,"type":"`...), m.kind...), `","role":"`...)
