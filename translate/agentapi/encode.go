@@ -361,6 +361,9 @@ func (e *encoder) withdraw(drop func(m *message) bool) {
 		}
 		e.replace(m)
 		e.kept -= overhead
+		if m.product != nil {
+			e.kept -= int64(len(m.product.Extensions))
+		}
 		m.done = true // for callers it never is: they have seen it begin
 		return true
 	})

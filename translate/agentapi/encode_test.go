@@ -280,13 +280,22 @@ func TestClientReadsServer(t *testing.T) {
 func TestRetained(t *testing.T) {
 	for seed := range uint64(500) {
 		e := newEncoder(&translate.Call{}, &task.Task{ID: "t", SessionID: "s"})
-		for _, ev := range randomEvents(rand.New(rand.NewPCG(seed, 1))) {
+		events := randomEvents(rand.New(rand.NewPCG(seed, 1)))
+		withdraws := state(task.Working)
+		withdraws.Offer = []string{"1"}
+		for _, ev := range slices.Insert(events, len(events)-1, withdraws) {
+			if ev.Chunk != nil {
+				ev.Chunk.Product.Extensions = json.RawMessage(`{"agentapi":{"usage":{"n":3}}}`)
+			}
 			for f := e.Event(nil, &ev); f.Next != nil; {
 				f = f.Next(nil)
 			}
 			var held int64
 			for _, m := range e.messages {
 				held += int64(len(m.written)) + overhead
+				if m.product != nil {
+					held += int64(len(m.product.Extensions))
+				}
 				for i := range m.contents {
 					held += m.contents[i].size() + overhead
 				}
