@@ -9,7 +9,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
-	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/reply"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
@@ -76,11 +75,7 @@ func failed(v gjson.Result) error {
 	if code.Type == gjson.String {
 		reason = strings.TrimSuffix(code.Str+": "+reason, ": ")
 	}
-	detail := "the agent reports an error"
-	if reason = wire.Clean(reason, wire.MaxSentence); reason != "" {
-		detail += ": " + reason
-	}
-	return task.Errorf(task.Internal, "%s", detail).WithCause(translate.ErrInformal)
+	return wire.Uncoded(reason)
 }
 
 // acknowledged returns the meaning of an answer to a cancel other than a Task: mostly the agent has only received it.

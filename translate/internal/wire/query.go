@@ -108,8 +108,17 @@ func Informal(event string, data []byte, err error) error {
 	case bad == nil && v.IsObject():
 		reason = Reason(jsonrpc.Member(v, "error"))
 	}
-	if reason = Clean(reason, MaxSentence); reason == "" {
+	if Clean(reason, MaxSentence) == "" {
 		return err
 	}
-	return task.Errorf(task.Internal, "the agent reports an error: %s", reason).WithCause(translate.ErrInformal)
+	return Uncoded(reason)
+}
+
+// Uncoded returns the error of an agent without a code, in the agent's words. There may be none.
+func Uncoded(reason string) error {
+	detail := "the agent reports an error"
+	if reason = Clean(reason, MaxSentence); reason != "" {
+		detail += ": " + reason
+	}
+	return task.Errorf(task.Internal, "%s", detail).WithCause(translate.ErrInformal)
 }
