@@ -18,12 +18,13 @@ func TestUnknownMessages(t *testing.T) {
 	const (
 		begin  = `{"object":"response","id":"r","status":"in_progress"}`
 		end    = `{"object":"response","id":"r","status":"completed","output":null}`
-		secret = `{"type":"data","data":{"call_id":"c","output":"secret"}}`
+		output = `"type":"data","data":{"call_id":"c","output":"secret"}`
+		secret = "{" + output + "}"
 	)
 	content := func(id, status, members string) string {
 		return fmt.Sprintf(`{"object":"content","status":%q,"msg_id":%q,%s}`, status, id, members)
 	}
-	tool := content("p", "completed", strings.Trim(secret, "{}")+"}")
+	tool := content("p", "completed", output)
 	grows := func(id, text string) string {
 		return content(id, "in_progress", fmt.Sprintf(`"type":"text","index":0,"delta":true,"text":%q`, text))
 	}
@@ -31,7 +32,7 @@ func TestUnknownMessages(t *testing.T) {
 		return fmt.Sprintf(`{"object":"message","id":%q,"status":%q,"type":%q,"role":%q,"content":%s}`, id, status, kind,
 			role, contents)
 	}
-	output := func(messages string) string {
+	ends := func(messages string) string {
 		return `{"object":"response","id":"r","status":"completed","output":[` + messages + `]}`
 	}
 	const says = `[{"type":"text","text":"It rains"}]`
@@ -53,13 +54,13 @@ func TestUnknownMessages(t *testing.T) {
 			[]string{begin, tool, message("p", "in_progress", "plugin_call_output", "tool", "null"), tool, answer, end}, whole},
 		{"a tool's data, whose message is in the output alone", ExposeNone,
 			[]string{begin, tool,
-				output(message("p", "completed", "plugin_call_output", "tool", "["+secret+"]") + "," + answer)}, whole},
+				ends(message("p", "completed", "plugin_call_output", "tool", "["+secret+"]") + "," + answer)}, whole},
 		{"a tool's data, whose message never comes", ExposeNone, []string{begin, tool, answer, end}, whole},
 		{"a tool's data without any message", ExposeNone,
-			[]string{begin, content("", "completed", strings.Trim(secret, "{}")+"}"), end}, heard{States: []string{"working",
+			[]string{begin, content("", "completed", output), end}, heard{States: []string{"working",
 				"awaiting-completion: the agent has sent contents without their messages, so they are not shown"}}},
 		{"an output whose messages do not say that they are any", ExposeNone,
-			[]string{begin, output(`{"id":"p","type":"plugin_call_output","content":[` + secret + `]}`)}, nothing},
+			[]string{begin, ends(`{"id":"p","type":"plugin_call_output","content":[` + secret + `]}`)}, nothing},
 		{"a message of a tool", ExposeNone, []string{begin, message("p", "in_progress", "message", "tool", "null"), tool,
 			message("p", "completed", "message", "tool", "["+secret+"]"), end}, nothing},
 		{"a message that turns out to be a tool's", ExposeNone, []string{begin,
@@ -100,7 +101,7 @@ func TestUnknownMessages(t *testing.T) {
 		{"pieces before a message that lists no contents", ExposeNone, []string{begin, grows("m", "It "),
 			grows("m", "rains"), message("m", "completed", "message", "assistant", "null"), end}, once},
 		{"pieces before a message that is in the output alone", ExposeNone,
-			[]string{begin, grows("m", "It "), grows("m", "rains"), output(answer)}, once},
+			[]string{begin, grows("m", "It "), grows("m", "rains"), ends(answer)}, once},
 		{"a call before its message is a question", ExposeNone, []string{begin,
 			content("f", "completed", `"type":"data","data":{"call_id":"c-1","name":"pick"}`),
 			message("f", "completed", "function_call", "assistant", `[{"type":"data","data":{"call_id":"c-1","name":"pick"}}]`),

@@ -56,18 +56,16 @@ var readers = map[string]func(objects []gjson.Result) string{
 		return text
 	},
 	"the last message where all that were seen are complete": func(objects []gjson.Result) string {
-		status := make(map[string]string)
+		open := make(map[string]bool)
 		for _, o := range objects {
-			if o.Get("object").Str != "message" {
-				continue
-			}
-			status[o.Get("id").Str] = o.Get("status").Str
-			open := false
-			for _, s := range status {
-				open = open || s != "completed"
-			}
-			if !open {
-				return textsOf(o)
+			switch {
+			case o.Get("object").Str != "message":
+			case o.Get("status").Str != "completed":
+				open[o.Get("id").Str] = true
+			default:
+				if delete(open, o.Get("id").Str); len(open) == 0 {
+					return textsOf(o)
+				}
 			}
 		}
 		return "nothing, since one never is"
