@@ -29,7 +29,7 @@ type Call struct {
 	Op     Op
 	Method string // the dialect's own name of it, if several have the same Op; a constant, no view
 
-	// AnswerID is the id of the answer wanted by the caller, in a dialect with ids of answers; empty for none.
+	// AnswerID is the id that the caller wants for its answer, in a dialect with ids of answers; empty for none.
 	AnswerID string
 	// SessionOf is the id of a task. The message is sent in its session. Message.SessionID, if it is not empty, must be
 	// that session, or a part of it: see Sessions. Empty for none.

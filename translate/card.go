@@ -3,7 +3,7 @@
 package translate
 
 // Card is an agent's description of itself, independent of any version. Fields left out by the agent are zero; a
-// dialect in need of one fills the gap when it writes the card. A Card is not changed once it is made.
+// dialect that needs one fills the gap when it writes the card. A Card is not changed once it is made.
 type Card struct {
 	Name, Description, Version string // Version is the agent's own, not a protocol's
 	Provider                   Provider
@@ -21,8 +21,8 @@ type Card struct {
 	// Interfaces are the ways to reach the agent, as its card lists them. No caller is shown any of them: callers reach
 	// the gateway.
 	Interfaces []Interface
-	// Security is the authentication of callers wanted by the agent. It is for the gateway's operator, and not shown to
-	// callers either.
+	// Security is the authentication that the agent wants of its callers. It is for the gateway's operator, and not shown
+	// to callers either.
 	Security Security
 
 	Signed bool   // the agent signed its card: any change to it breaks the signature

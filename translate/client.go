@@ -54,7 +54,7 @@ type Query struct {
 	ID      string // of the request; no other one has it. It consists of small letters, digits and hyphens; empty for none
 	Task    string // the name of the request's task; empty if it is for the agent to give it one
 	Session string // likewise, for its session
-	// Gave reports whether the gateway has given a name to a session at this agent, of a SessionTeller.
+	// Gave reports whether the gateway has given a session at this agent this name. It is set for a SessionTeller.
 	Gave func(session string) bool
 	// Turn is set if the request carries a turn. A Renamer may answer it by a name of its own for the task.
 	Turn bool
@@ -88,7 +88,7 @@ type TextStream interface {
 
 // A Concluder is a Stream of agents that may end it behind the answer, without the event for the end of the turn.
 type Concluder interface {
-	// Conclude returns the report of the events once the agent has ended the stream, and false if it is no answer.
+	// Conclude returns the report of the events once the agent has ended the stream, and false if they are no answer.
 	Conclude() (agent.Report, bool)
 }
 
@@ -123,8 +123,8 @@ type Canceler interface {
 }
 
 // A SessionCanceler is a Canceler with a request to stop the run of a session, of any of its tasks. So it is sent only
-// while the agent works on the task. Its answer means only its receipt by the agent, and the stream of the run ends
-// without another event.
+// while the agent works on the task. Its answer says only that the agent has received it, and the stream of the run
+// ends without another event.
 type SessionCanceler interface {
 	Canceler
 	CancelsSession()
@@ -186,14 +186,14 @@ type Renamer interface{ RenamesTasks() }
 // already. A turn need not have the session's name.
 type SessionNamer interface{ NamesSessions() }
 
-// A SessionTeller is a Client of agents saying only by its session to which request an answer belongs.
+// A SessionTeller is a Client of agents whose answers name their session, and nothing else of the request.
 type SessionTeller interface{ TellsSession() }
 
 // A Streamer is a Client of agents answering every turn by a stream. So each turn asks for one.
 type Streamer interface{ AlwaysStreams() }
 
-// An Unstreamer is a Client of agents that may have no streams and say so by any error. So a turn with its stream
-// refused before any event is sent once more, without asking for one.
+// An Unstreamer is a Client of agents that may have no streams and say so by any error. So if its stream is refused
+// before any event, a turn is sent once more, without asking for one.
 type Unstreamer interface{ RefusesStreams() }
 
 // A Forgetter is a Client of agents that may store a task at its end, or never. So if such an agent ends a stream

@@ -154,15 +154,15 @@ type Refused struct {
 	OnlyEvents bool   // it accepts nothing else
 }
 
-// An Unresumer is a Server of callers not resuming a cut stream, and taking its end for the answer's. So a reload does
-// not end a stream, and the exit of the process ends it with an error.
+// An Unresumer is a Server whose callers do not resume a cut stream, and take its end for the answer's. So a reload
+// does not end a stream, and the exit of the process ends it with an error.
 type Unresumer interface {
 	// Numbered reports whether events have numbers, so that a caller could resume. If not, the rest of a cut stream is
 	// lost.
 	Numbered() bool
 }
 
-// A Marked Server is one of callers that may begin a body with a byte order mark. It means nothing.
+// A Marked Server is one whose callers may begin a body with a byte order mark. The mark means nothing.
 type Marked interface{ TakesMark() }
 
 // A Transcoder is a Server with protocol buffers as its messages, as those of gRPC, and not JSON. It appends messages,

@@ -97,9 +97,9 @@ func (cancelingClient) AppendCancel(dst []byte, ref agent.Ref) []byte {
 // CancelsSession implements translate.SessionCanceler.
 func (cancelingClient) CancelsSession() {}
 
-// appendSession appends the names of the user and of the session. An agent confuses all callers leaving them out. Both
-// are the name derived by the gateway from the Leader and its session: another Leader's are never the same, and the
-// agent cannot recognize the Leader by them.
+// appendSession appends the names of the user and of the session. To an agent, all callers that leave them out are one.
+// Both are the name that the gateway derives from the Leader and its session: another Leader never has the same, and
+// the agent cannot recognize the Leader by it.
 func appendSession(dst []byte, ref agent.Ref) []byte {
 	dst = task.AppendString(append(dst, `"user_id":`...), ref.Session)
 	return task.AppendString(append(dst, `,"session_id":`...), ref.Session)

@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// An agent asks by a message in need of an answer: it asks to approve the call of a tool (mcp_approval_request), or it
+// An agent asks by a message that needs an answer: it asks to approve the call of a tool (mcp_approval_request), or it
 // calls a function of its caller (function_call). Its response is complete then, and the task awaits input. The status
 // holds each request as a data item, and a continue finds the question of its answer in it. So nothing else has to be
 // kept.

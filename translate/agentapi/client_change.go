@@ -43,7 +43,7 @@ func end(p *task.Product) task.Chunk {
 	return task.Chunk{Product: task.Product{ID: p.ID, Name: p.Name, DataItems: nothing(p)}, Append: true, Last: true}
 }
 
-// nothing returns the data items of a piece adding nothing to a product: an empty text if it changes nothing, since not
+// nothing returns the data items of a piece that adds nothing to a product: an empty text behind a text, since not
 // every caller takes a piece without any data items.
 func nothing(p *task.Product) []task.DataItem {
 	if n := len(p.DataItems); n > 0 && p.DataItems[n-1].PlainText() {
@@ -69,7 +69,7 @@ func (m *agentMessage) extend(of *members) {
 	m.extensions = x.JSON(family, "")
 }
 
-// end adds the end of each product without a completed message in the response.
+// end adds the end of each product whose message the response has not completed.
 func (r *reader) end(rep *agent.Report) {
 	for _, id := range slices.Sorted(maps.Keys(r.messages)) {
 		msg := r.messages[id]
@@ -84,7 +84,7 @@ func (r *reader) end(rep *agent.Report) {
 }
 
 // Conclude implements translate.Concluder: some agents end their stream behind a complete message, without the end of
-// the response. An agent ending it elsewhere was stopped.
+// the response. An agent that ends it elsewhere was stopped.
 func (r *reader) Conclude() (rep agent.Report, ok bool) { // Lenient: no end of the response
 	if r.ended == nil || !r.ended.answers {
 		return rep, false
@@ -103,7 +103,7 @@ func (r *reader) Conclude() (rep agent.Report, ok bool) { // Lenient: no end of 
 	return rep, true
 }
 
-// reason returns the reason for the end of a response without its completion.
+// reason returns the reason why a response has ended without being completed.
 func (r *reader) reason(m *members) string {
 	text := errorText(m.failure.Get("code"), m.failure.Get("message"))
 	if text == "" {
@@ -118,9 +118,9 @@ func (r *reader) reason(m *members) string {
 	return "the agent says that the run is " + wire.Clean(m.status.Str, wire.MaxWord) + ", and gives no reason"
 }
 
-// ended returns the extensions of a status for the end of a response without completion. They are for callers of the
-// Agent API: the agent's own word for the end, absent in a message of an error, and its error, as callers compare its
-// code.
+// ended returns the extensions of a status for the end of a response that is not completed. They are for callers of the
+// Agent API: the agent's own word for the end, and its error, since callers compare its code. A message of an error has
+// no such word.
 func ended(status, code, message gjson.Result) json.RawMessage {
 	var x wire.Extensions
 	x.Add("status", status)

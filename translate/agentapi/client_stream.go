@@ -113,7 +113,7 @@ type reader struct {
 	messages map[string]*agentMessage
 	last     *agentMessage // the one of the last event
 	contents int           // of incomplete messages, including the ones skipped by an index
-	waiting  int           // bytes of contents with their messages not known yet
+	waiting  int           // bytes of contents whose messages are not known yet
 	ended    *agentMessage // the last complete one
 	open     []ask
 	failure  string // the agent's last error outside of its response
@@ -124,7 +124,7 @@ type agentMessage struct {
 	id, kind string
 	known    bool   // the agent has sent the message itself, with its type
 	answers  bool   // it is for the asking caller
-	waiting  int    // bytes of contents received before that
+	waiting  int    // bytes of contents received before it was known
 	shows    bool   // it is a product
 	repeats  bool   // the words of the user or the system, not shown
 	contents []part // by index
@@ -308,7 +308,7 @@ func (r *reader) content(m *members, v gjson.Result) (rep agent.Report, err erro
 	return rep, nil
 }
 
-// piece returns the piece of the product for a piece of its text with an index.
+// piece returns a piece of the content with an index as a piece of the product.
 func (m *agentMessage) piece(i int, text string) []task.Chunk {
 	m.mixed = m.mixed || i < len(m.contents)-1
 	product := task.Product{ID: m.id, Name: m.name(), DataItems: []task.DataItem{task.Text(text)}}

@@ -14,8 +14,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// readContent reads one content of a message. A content without words in the canon becomes a data item with the content
-// as sent, so that nothing is lost. The texts of the item are views of v.
+// readContent reads one content of a message. A content that the canon has no words for becomes a data item with the
+// content as it was sent, so that nothing is lost. The texts of the item are views of v.
 func readContent(v gjson.Result) task.DataItem {
 	var m contentMembers
 	wire.Members(v, m.set)

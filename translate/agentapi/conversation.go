@@ -18,7 +18,7 @@ func conversation(user, session string) string {
 	return url.PathEscape(user) + "/" + session
 }
 
-// userAndSession returns the user and the session of a name of conversation.
+// userAndSession returns the user and the session in the name of a conversation.
 func userAndSession(conversation string) (user, session string) {
 	escaped, session, both := strings.Cut(conversation, "/")
 	if !both {

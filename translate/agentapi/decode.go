@@ -50,9 +50,9 @@ func (r *request) set(name string, v gjson.Result) {
 	}
 }
 
-// decodeMessage reads a message. Members without use for the gateway, such as the name of a model or tools, are passed
-// on to the agent as extensions of the message. A request with refused values is for a stream, as for the server of the
-// Agent API. One with other types than those of the schema is refused before that, by a status.
+// decodeMessage reads a message. Members that the gateway has no use for, such as the name of a model or tools, are
+// passed on to the agent as extensions of the message. As by the server of the Agent API, an error in the types is
+// answered by a status, and an error in the values by a stream, unless the request asks for none.
 func (s server) decodeMessage(req *translate.Request) (translate.Call, error) {
 	r, err := s.read(req)
 	if err != nil {

@@ -58,7 +58,7 @@ type encoder struct {
 
 	numbered int64 // written objects
 	messages []*message
-	ending   []*message // they are over, and in progress until another one is, too: see encode_answer.go
+	ending   []*message // over, and not completed before another one begins: see encode_answer.go
 	opened   int        // messages, including dropped ones
 	kept     int64
 	begun    bool
@@ -215,7 +215,7 @@ func (e *encoder) say(kind string, items []task.DataItem, pieces bool) {
 	}
 }
 
-// messageType returns a name if it is the name of a type of messages, and otherwise another one.
+// messageType returns name if messages have such a type, and otherwise the other name.
 func messageType(name, otherwise string) string {
 	switch name {
 	case typeReasoning, typeFunctionCall, typeFunctionCallOutput, typeApprovalRequest, typeApprovalResponse,

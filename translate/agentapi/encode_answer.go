@@ -58,7 +58,7 @@ func (e *encoder) finish(st *task.Status) {
 	}
 }
 
-// putProductLast moves the last product behind the agent's words since.
+// putProductLast moves the last product behind the agent's words that came since.
 func (e *encoder) putProductLast() {
 	for i := len(e.messages) - 1; i >= 0; i-- {
 		if m := e.messages[i]; m.product != nil {

@@ -117,7 +117,7 @@ func (s server) appendCheck(dst []byte, c *translate.Call, t *task.Task) []byte 
 	return append(dst, `{"status":"pending","result":null}`...)
 }
 
-// appendStopped appends the answer to a request to stop. The server of the Agent API gives it with or without something
+// appendStopped appends the answer to a request to stop. The server of the Agent API gives it even if there is nothing
 // to stop.
 func appendStopped(dst []byte) []byte {
 	return append(dst, `{"status":"success","message":"Interrupt signal broadcasted."}`...)

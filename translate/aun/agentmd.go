@@ -19,7 +19,7 @@ import (
 // The limits of an agent.md.
 const (
 	MaxAgentMD     = 4096 // bytes, without its signature
-	maxFrontMatter = 2560 // bytes for lists to fill
+	maxFrontMatter = 2560 // bytes that lists may fill
 	maxDescription = 100  // characters of description in the front matter
 	maxName        = 64   // characters of a name or a tag
 	maxTags        = 16   // entries of each list of the front matter

@@ -50,7 +50,7 @@ func Events() []string { return []string{Updated, Completed, Failed, Artifact, D
 const MaxFrame = 1_000_000
 
 // StateName returns the status of AUN for a state. A task awaiting completion is input_required with confirm, and
-// completed without. No state stands for a task with a pending start.
+// completed without. None is the state of a task whose start is pending.
 func StateName(s task.State, confirm bool) string {
 	switch s {
 	case task.None, task.Accepted:
@@ -66,8 +66,8 @@ func StateName(s task.State, confirm bool) string {
 	return string(s) // the same in both
 }
 
-// State returns the state for a status of AUN. An assignee with a completed task leaves it to the Leader to accept the
-// result.
+// State returns the state for a status of AUN. An assignee that has completed a task leaves it to the Leader to accept
+// the result.
 func State(status string) (s task.State, ok bool) {
 	switch status {
 	case "submitted":

@@ -135,7 +135,7 @@ func (c *client) AppendList(dst []byte, cursor string) []byte {
 	return jsonrpc.End(append(wire.AppendOptional(dst, `,"cursor":`, cursor), '}'))
 }
 
-// clockSkew is the most by which a task may seem older than the message at its begin.
+// clockSkew is the most by which a task may seem older than the message that began it.
 const clockSkew = time.Minute
 
 // Listed implements translate.Locator.

@@ -26,7 +26,7 @@ const (
 	MessagesOver    = "event/messages.over"    // made by the gateway: the agent has said something, and then no more
 )
 
-// Place is the begin of a turn in the gateway's inbox. It is kept as the session of a task, as no agent looks at it
+// Place is the beginning of a turn in the gateway's inbox. It is kept as the session of a task: no agent looks at it
 // there.
 type Place struct {
 	Seq    int64  // of the last message before the turn
@@ -105,7 +105,7 @@ func NewConversation(params gjson.Result, to string, ref agent.Ref, seen int64) 
 	return c, true
 }
 
-// Talk is the known state of a turn by messages.
+// Talk is what the gateway knows of a turn by messages.
 type Talk struct {
 	thread string
 	place  Place
@@ -136,7 +136,7 @@ func seen(data []byte) (t Talk, err error) {
 	return t, err
 }
 
-// NewTalk returns a turn without a known message.
+// NewTalk returns a turn of which no message is known.
 func NewTalk(ref agent.Ref) (t Talk) {
 	t.thread = ref.Task
 	t.place, _ = PlaceOf(ref)
@@ -156,8 +156,8 @@ func (t *Talk) Belongs(m gjson.Result) bool {
 }
 
 // belongs reports whether a message of the thread belongs to the turn, and not to the turn before: some agents repeat
-// the end of that turn when the next one has begun. Its task id decides, if the agent has one. Otherwise an end belongs
-// to the turn once the agent has said something else in it.
+// the end of that turn when the next one has begun. The agent's own id of the turn tells them apart, if it has one.
+// Otherwise an end belongs to the turn once the agent has said something else in it.
 func (t *Talk) belongs(p *Payload) bool {
 	own := p.Task
 	if own == t.thread {
@@ -193,11 +193,11 @@ func CanceledConversation(thread string) []byte {
 type Received struct {
 	From    string
 	Thread  string // or the chat; empty if the message names none, and in an encrypted message
-	ReplyTo string // the message answered by it, if it names no thread
+	ReplyTo string // the message that it answers, if it names no thread
 	Task    string // its task
 	Seq     int64
 	Says    bool // it is a product
-	Starts  bool // it reports the agent at work
+	Starts  bool // it reports that the agent is at work
 	Sealed  bool // it is encrypted
 
 	payload Payload
@@ -226,8 +226,8 @@ func ReadReceived(params gjson.Result) (r Received) {
 	return r
 }
 
-// In reports whether a message belongs to a thread with an agent. message is the id of the message at the begin of its
-// turn. The thread of an encrypted one cannot be read: an encrypting agent does so in each of its threads.
+// In reports whether a message belongs to a thread with an agent. message is the id of the message that began its turn.
+// The thread of an encrypted one cannot be read: an encrypting agent does so in each of its threads.
 func (r *Received) In(thread, agent, message string) bool {
 	return r.From == agent && (r.Thread == thread || r.Thread == "" &&
 		(r.Sealed || r.Task == thread || r.ReplyTo != "" && (r.ReplyTo == thread || r.ReplyTo == message)))
@@ -253,7 +253,7 @@ func (t *Talk) report(v gjson.Result) (rep agent.Report, err error) {
 	return t.settle(rep, r.Seq), nil
 }
 
-// settle adds the position of the turn's end in the inbox to a report ending the turn.
+// settle adds the position of the turn's end in the inbox to a report that ends the turn.
 func (t *Talk) settle(rep agent.Report, seq int64) agent.Report {
 	if rep.State.Settled() && seq > 0 {
 		after := Place{Seq: seq, Later: true}

@@ -33,7 +33,7 @@ func (s *clientStream) Event(event string, data []byte) (agent.Report, error) {
 	return rep, err
 }
 
-// event is Event, but for pieces at the begin of a product.
+// event is Event, but for pieces at the beginning of a product.
 func (s *clientStream) event(event string, data []byte) (agent.Report, error) {
 	if event == "" {
 		v, err := result(data)

@@ -62,7 +62,7 @@ func refuse(kind task.Kind, code int, message, format string, args ...any) *task
 	return task.Errorf(kind, format, args...).WithCause(&refusal{fault{code, message, ""}})
 }
 
-// AccessDenied returns the error of a method for another role.
+// AccessDenied returns the error of a method that only another role may call.
 func AccessDenied(format string, args ...any) *task.Error {
 	return refuse(task.AuthorizationFailed, codes.TaskAccessDenied, "Task access denied", format, args...)
 }
@@ -90,7 +90,7 @@ func AlreadyAccepted() *task.Error {
 		"the task was accepted before")
 }
 
-// faultOf returns the form of an error. A command for a task that takes it no longer is answered by the task's end.
+// faultOf returns the form of an error. A command that comes too late for its task is answered by the task's end.
 func faultOf(err error) (fault, *task.Error) {
 	e := wire.ErrorOf(err)
 	f := faults[e.Kind]
@@ -111,7 +111,7 @@ func AppendError(dst []byte, id jsonrpc.ID, err error) []byte {
 	return jsonrpc.AppendError(dst, id, f.code, f.message, wire.ErrorData(e, f.errorType))
 }
 
-// Fault returns an error in the form for callers, for handing it on: a code, a message, and data in JSON, nil for none.
+// Fault returns an error in the form for callers, to hand it on: a code, a message, and data in JSON, nil for none.
 func Fault(err error) (code int64, message string, data []byte) {
 	v := gjson.GetBytes(AppendError(nil, jsonrpc.ID("0"), err), "error")
 	if d := v.Get("data"); d.Exists() {

@@ -34,7 +34,7 @@ const (
 const defaultBucket = "default"
 
 // asides are the types of payloads outside a task, or about an agent's work on one. An entry with a dot at its end
-// stands for all types with this beginning.
+// stands for all types that begin with it.
 var asides = []string{thoughtPayload, "tool_call", "tool_result", "menu.", "peer.", "proxy."}
 
 // The events for the state of a task in agents' payloads. AUN has no others.
@@ -54,10 +54,10 @@ type Payload struct {
 	Task   string          // the id of its task; empty if it names none
 	Thread string          // its thread; empty for none
 	Aside  bool            // it says nothing to a task, but shows its sender at work
-	Starts bool            // its sender reports its work, and will report the end of it
+	Starts bool            // its sender reports that it works, and will report the end
 }
 
-// ReadPayload reads a payload. ok is false if it does not fit its type, or no task understands it.
+// ReadPayload reads a payload. ok is false if it does not fit its type, or means nothing to a task.
 //
 // Lenient: a payload that is a string, or has a text and no type, is a text.
 func ReadPayload(v gjson.Result) (p Payload, ok bool) {
@@ -232,8 +232,8 @@ func readAttachment(a gjson.Result) (it task.DataItem, ok bool) {
 	return it, uri != ""
 }
 
-// urlOfObject returns the URL for reading an object of storage.*; empty for none. It is at the host of its owner, and
-// has no bucket, so only an object in the default one has it.
+// urlOfObject returns the URL for reading an object of storage.*; empty for none. The URL has the host of the owner,
+// and no bucket, so only an object in the default bucket has one.
 func urlOfObject(a gjson.Result, key string) string {
 	owner, bucket := jsonrpc.Member(a, "owner_aid").Str, jsonrpc.Member(a, "bucket").Str
 	key = strings.TrimPrefix(key, "/")

@@ -13,7 +13,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
-// TestPieces: an artifact not added to another is whole, and so its last piece. A piece for a missing one begins it.
+// TestPieces: an artifact not added to another is whole, and so its last piece. A piece of an artifact that does not
+// exist begins it.
 func TestPieces(t *testing.T) {
 	for name, c := range map[string]translate.Client{
 		"an agent behind a gateway": aun.Client("agent.aid.pub"),

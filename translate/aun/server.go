@@ -16,21 +16,21 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 
-// The visibilities of a task, with its readers.
+// The visibilities of a task, by its readers.
 const (
 	Private = "private" // its owner and its assignee
 	Shared  = "shared"  // its participants, too
 	Public  = "public"  // every connected client
 )
 
-// Relation is the part of a task in AUN beside the canon. A front keeps it.
+// Relation has the members of a task that only AUN has. A front keeps it.
 type Relation struct {
 	Owner        string   // AID
 	Assignee     string   // AID
 	Participants []string // AIDs, without the owner and the assignee
 	Visibility   string
-	Parent       string   // the task with this one as a part; empty for none
-	Children     []string // the parts of this task, tasks themselves
+	Parent       string   // the task that this one is a part of; empty for none
+	Children     []string // the tasks that are parts of this one
 }
 
 // Server is the side of AUN towards callers, for one task or for the tasks of an assignee: a task has members beside
@@ -126,7 +126,8 @@ func (s Server) readTask(r *wire.Reader, params gjson.Result, m *task.Message) {
 	wire.Own(&m.TaskID)
 }
 
-// readInput reads an input, and the id of its message. With the same id a message is repeated after a lost answer.
+// readInput reads an input, and the id of its message. A caller that has lost the answer repeats the message with the
+// same id.
 func readInput(r *wire.Reader, params gjson.Result, m *task.Message) {
 	m.ID = r.ID(jsonrpc.Member(params, "message_id"), "message_id")
 	wire.Own(&m.ID)
@@ -142,7 +143,7 @@ func readInput(r *wire.Reader, params gjson.Result, m *task.Message) {
 	m.DataItems = items
 }
 
-// readList reads the params of task.list. Its cursor is the one of the assignee's list, behind the assignee.
+// readList reads the params of task.list. Its cursor is the assignee, and behind it the cursor of the assignee's list.
 func (s Server) readList(r *wire.Reader, params gjson.Result) *task.List {
 	l := &task.List{Size: int(min(r.Count(jsonrpc.Member(params, "limit"), "limit"), maxPage))}
 	status := r.Text(jsonrpc.Member(params, "status"), "status")

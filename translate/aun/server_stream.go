@@ -18,12 +18,12 @@ func (s Server) NewStream(_ jsonrpc.ID, _ *translate.Call, t *task.Task) transla
 }
 
 // encoder writes the events of a task, one notification for each event of the log. Each has the number of the event for
-// its seq, so that a client knows an old event again. Without confirm, awaiting completion is left out, since completed
-// follows.
+// its seq, by which a client recognizes an event that it has had. Without confirm, awaiting completion is left out,
+// since completed follows.
 type encoder struct {
 	Server
 	taskID string
-	said   *task.Status // the one left out
+	said   *task.Status // the status left out
 }
 
 // Snapshot implements translate.Encoder.

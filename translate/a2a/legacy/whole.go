@@ -71,7 +71,7 @@ func (w *whole) add(v gjson.Result) error {
 	return nil
 }
 
-// settle gives the artifacts with the same id before numbering theirs for good. Some agents list the artifacts of each
+// settle gives artifacts with the same id before numbering their ids for good. Some agents list the artifacts of each
 // turn, without a word about the turn. So an artifact unchanged since an earlier turn keeps its id. The artifacts
 // before it are older still, and are left out. New ones take the ids of those of a turn with withdrawn products, as in
 // a stream.

@@ -14,7 +14,7 @@ import (
 // first, or one in pieces with the same id.
 type Answers struct{ said []task.Product }
 
-// Add makes the Messages before it a part of a report, if it is one of a Message.
+// Add makes the Messages before a report a part of it, if it is the report of a Message.
 func (a *Answers) Add(rep *agent.Report) {
 	if !rep.Message || len(rep.Products) == 0 {
 		a.said = nil

@@ -8,8 +8,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// IsEmpty reports whether an artifact says nothing at all, so that it is no product. Some agents end with such a one,
-// also with the id of an artifact with content.
+// IsEmpty reports whether an artifact says nothing at all, so that it is no product. Some agents end with one, also
+// with the id of an artifact that has content.
 func IsEmpty(p *task.Product) bool {
 	if p.Name != "" || p.Description != "" || len(p.Extensions) > 0 {
 		return false
