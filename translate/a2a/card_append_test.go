@@ -19,8 +19,10 @@ var allForms = []CardForm{CardLegacy, CardV02, CardV03, CardV1, CardHybrid}
 
 const base = "https://public.example/agents/a"
 
+// every is everything that a gateway may serve.
 var every = []string{"aip", version.NameLegacy, version.Name03, version.Name10, version.Name10REST}
 
+// in returns the same schemes for some dialects.
 func in(dialects []string, s Schemes) map[string]Schemes {
 	all := make(map[string]Schemes)
 	for _, name := range dialects {
@@ -29,6 +31,7 @@ func in(dialects []string, s Schemes) map[string]Schemes {
 	return all
 }
 
+// TestSchemesOfADialect: a card names the schemes of its version's dialect, and no others.
 func TestSchemesOfADialect(t *testing.T) {
 	served := []string{version.NameLegacy, version.Name03, version.Name03REST, version.Name10, version.Name10REST,
 		version.Name10GRPC}
@@ -156,6 +159,8 @@ func decoded(t testing.TB, body []byte) any {
 	return v
 }
 
+// TestAppendCardOfEveryAgent: no form shows the agent's place or protection, and each has the members required by its
+// schema.
 func TestAppendCardOfEveryAgent(t *testing.T) {
 	for name := range cards(t) {
 		c := parsed(t, name)
@@ -183,6 +188,7 @@ func TestAppendCardOfEveryAgent(t *testing.T) {
 	}
 }
 
+// schemaErrors checks a card against the schema of its version: required and allowed members.
 func schemaErrors(form CardForm, card map[string]any) (wrong []string) {
 	has := func(where string, m map[string]any, kind string, names ...string) {
 		for _, n := range names {
@@ -258,6 +264,7 @@ func schemaErrors(form CardForm, card map[string]any) (wrong []string) {
 	return wrong
 }
 
+// TestCardListsREST03: both forms of a card list HTTP+JSON of 0.3, behind 1.0, but not for callers asking for 1.0.
 func TestCardListsREST03(t *testing.T) {
 	entry := func(members ...string) map[string]any {
 		m := map[string]any{"url": base}

@@ -195,11 +195,7 @@ func TestParseCardIgnores(t *testing.T) {
 	}
 }
 
-// every is everything a gateway may serve. in returns the same schemes for some dialects. TestSchemesOfADialect: a card
-// names the schemes of its version's dialect, and no others. No form shows the agent's place or protection, and each
-// has the members required by its schema. schemaErrors checks a card against the schema of its version: required and
-// allowed members. TestCardListsREST03: both forms of a card list HTTP+JSON of 0.3, behind 1.0, but not for callers
-// asking for 1.0.
+// FuzzParseCard: a card that is read can be written in every form, read again, and written as the same.
 func FuzzParseCard(f *testing.F) {
 	for _, body := range cards(f) {
 		f.Add(body)

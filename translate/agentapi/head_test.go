@@ -59,7 +59,7 @@ func TestHistory(t *testing.T) {
 	check(t, `{"input":"hello"}`, hello)
 }
 
-// check compares the messages for an agent, of a request.
+// check compares the messages that an agent gets for a request.
 func check(t *testing.T, body, want string) {
 	t.Helper()
 	call, err := decode(body)
