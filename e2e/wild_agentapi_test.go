@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,7 +28,7 @@ func TestWildAgentAPI(t *testing.T) {
 type agentAPIRow struct {
 	name, set, notYet string
 
-	sends string                              // members of the caller's request; default: apiInput(wildTold)
+	sends string                              // members of the caller's request; default: apiInput(wildAsked)
 	says  []string                            // what the agent sends behind the response in progress; default: apiAnswer
 	reads func(objects []gjson.Result) string // what the caller takes for the answer; default: lastOfOutput
 	later bool                                // the caller submits its request, and asks for the response later
@@ -39,15 +40,15 @@ type agentAPIRow struct {
 	bare  bool // nothing follows what the agent says: the stream ends without the end of the response
 }
 
-// The answer of an agent, and what comes of it.
-const wildTold, wildRains = "weather", "It rains"
+// The question to an agent, its answer, and what comes of it.
+const wildAsked, wildRains = "weather", "It rains"
 
 var (
 	apiAnswer = []string{
 		apiMessage("m", "in_progress", "message", "assistant", "null"), apiPiece("m", "It "), apiPiece("m", "rains"),
 		apiWhole("m", wildRains), apiMessage("m", "completed", "message", "assistant", apiTexts(wildRains)),
 	}
-	apiDone = wildEnd{Settled: []string{"completed"}, Products: []string{wildRains}, Told: []string{"user: " + wildTold}}
+	apiDone = wildEnd{Settled: []string{"completed"}, Products: []string{wildRains}, Told: []string{"user: " + wildAsked}}
 )
 
 // apiInput returns the members of a request that says a text.
@@ -86,7 +87,7 @@ func apiData(message, data string) string {
 
 func (r agentAPIRow) row() wildRow {
 	if r.sends == "" {
-		r.sends = apiInput(wildTold)
+		r.sends = apiInput(wildAsked)
 	}
 	if r.says == nil {
 		r.says = apiAnswer
@@ -265,7 +266,7 @@ func askLater(t *testing.T, l *wildLeader, at, body string) ([]gjson.Result, err
 // lead has a Leader of AIP ask by a stream.
 func (r agentAPIRow) lead(t *testing.T, at string) wildEnd {
 	l := newWildLeader(t, at)
-	if err := l.settledBy(l.stream("start", wildTold, nil)); err != nil {
+	if err := l.settledBy(l.stream("start", wildAsked, nil)); err != nil {
 		l.end.Broken = err.Error()
 	}
 	for i, state := range l.end.Settled {
@@ -350,10 +351,11 @@ func with(path string) func(objects []gjson.Result) string {
 	}
 }
 
-// apiEnd returns an object of the response that ends with the answer in its output.
-func apiEnd(status, members string) string {
-	return fmt.Sprintf(`{"object":"response","status":%q,"id":"response_r","created_at":1795203347,"completed_at":null,`+
+// apiEnds returns the answer, and behind it the end of the response, with the answer in its output.
+func apiEnds(status, members string) []string {
+	end := fmt.Sprintf(`{"object":"response","status":%q,"id":"response_r","created_at":1795203347,"completed_at":null,`+
 		`"output":[%s],%s}`, status, apiAnswer[len(apiAnswer)-1], members)
+	return append(slices.Clone(apiAnswer), end)
 }
 
 // What a tool is given, and what it returns.
@@ -365,8 +367,8 @@ const (
 // apiLangGraph is what LangGraph's adapter sends: the user's and the system's message again, and a tool's data before
 // their messages.
 var apiLangGraph = append([]string{
-	apiMessage("u", "in_progress", "message", "user", "null"), apiPiece("u", wildTold),
-	apiMessage("u", "completed", "message", "user", apiTexts(wildTold)),
+	apiMessage("u", "in_progress", "message", "user", "null"), apiPiece("u", wildAsked),
+	apiMessage("u", "completed", "message", "user", apiTexts(wildAsked)),
 	apiMessage("s", "in_progress", "message", "system", "null"), apiPiece("s", "be brief"), apiData("p", apiCall),
 	apiMessage("p", "completed", "plugin_call", "assistant", `[{"type":"data","data":`+apiCall+`}]`),
 	apiMessage("t", "in_progress", "message", "tool", "null"), apiData("o", apiOutput),
@@ -398,22 +400,19 @@ var wildAgentAPI = []wildRow{
 	}.row(),
 	agentAPIRow{
 		name: "fails behind a part of its answer, with a code of its own", alone: true, reads: with("error.code"),
-		says: append(apiAnswer[:len(apiAnswer):len(apiAnswer)], apiEnd("failed",
-			`"usage":null,"error":{"code":"MODEL_QUOTA_EXCEEDED","message":"no more tokens"}`)),
+		says: apiEnds("failed", `"usage":null,"error":{"code":"MODEL_QUOTA_EXCEEDED","message":"no more tokens"}`),
 		want: wildEnd{Settled: []string{"failed"}, Products: []string{"MODEL_QUOTA_EXCEEDED: " + wildRains},
 			Said: []string{"no more tokens"}, Told: apiDone.Told},
 	}.row(),
 	agentAPIRow{
 		name: "rejects what it has begun", alone: true,
-		says: append(apiAnswer[:len(apiAnswer):len(apiAnswer)],
-			apiEnd("rejected", `"usage":null,"error":{"code":"REQUEST_REJECTED","message":"not now"}`)),
+		says: apiEnds("rejected", `"usage":null,"error":{"code":"REQUEST_REJECTED","message":"not now"}`),
 		want: wildEnd{Settled: []string{"rejected"}, Products: apiDone.Products, Said: []string{"not now"},
 			Told: apiDone.Told},
 	}.row(),
 	agentAPIRow{
 		name: "a caller that counts tokens", alone: true, reads: with("usage.input_tokens"),
-		says: append(apiAnswer[:len(apiAnswer):len(apiAnswer)],
-			apiEnd("completed", `"error":null,"usage":{"input_tokens":11}`)),
+		says: apiEnds("completed", `"error":null,"usage":{"input_tokens":11}`),
 		want: wildEnd{Settled: apiDone.Settled, Products: []string{"11: " + wildRains}, Told: apiDone.Told},
 	}.row(),
 	agentAPIRow{
