@@ -13,8 +13,7 @@ import (
 // stays open, so that the next request continues it; without, it is completed at once.
 func Server(confirm bool) translate.Server { return server{confirm} }
 
-// server has the facets translate.Statuser, translate.ErrorStreamer, translate.Unresumer and
-// translate.Sessions.
+// server has the facets of the interface guards below.
 type server struct{ confirm bool }
 
 // process is the path of messages, and the method for them. See submitTask for the others.
