@@ -13,6 +13,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
+// msgJSON returns an object of a message, whose contents are JSON.
+func msgJSON(id, status, kind, role, contents string) string {
+	return fmt.Sprintf(`{"object":"message","id":%q,"status":%q,"type":%q,"role":%q,"content":%s}`, id, status, kind,
+		role, contents)
+}
+
 // TestUnknownMessages tests the treatment of contents before their message.
 func TestUnknownMessages(t *testing.T) {
 	const (
@@ -28,15 +34,11 @@ func TestUnknownMessages(t *testing.T) {
 	grows := func(id, text string) string {
 		return content(id, "in_progress", fmt.Sprintf(`"type":"text","index":0,"delta":true,"text":%q`, text))
 	}
-	message := func(id, status, kind, role, contents string) string {
-		return fmt.Sprintf(`{"object":"message","id":%q,"status":%q,"type":%q,"role":%q,"content":%s}`, id, status, kind,
-			role, contents)
-	}
 	ends := func(messages string) string {
 		return `{"object":"response","id":"r","status":"completed","output":[` + messages + `]}`
 	}
 	const says = `[{"type":"text","text":"It rains"}]`
-	answer := message("m", "completed", "message", "assistant", says)
+	answer := msgJSON("m", "completed", "message", "assistant", says)
 	nothing := heard{States: []string{"working", "awaiting-completion"}}
 	once := heard{States: nothing.States, Chunks: []string{"It rains", "+ (last)"},
 		Products: []task.Product{{ID: "m", DataItems: []task.DataItem{task.Text("It rains")}}}}
@@ -49,28 +51,28 @@ func TestUnknownMessages(t *testing.T) {
 		want   heard
 	}{
 		{"a tool's data before its message", ExposeNone,
-			[]string{begin, tool, message("p", "completed", "plugin_call_output", "tool", "["+secret+"]"), answer, end}, whole},
+			[]string{begin, tool, msgJSON("p", "completed", "plugin_call_output", "tool", "["+secret+"]"), answer, end}, whole},
 		{"a tool's data, and the beginning of its message", ExposeNone,
-			[]string{begin, tool, message("p", "in_progress", "plugin_call_output", "tool", "null"), tool, answer, end}, whole},
+			[]string{begin, tool, msgJSON("p", "in_progress", "plugin_call_output", "tool", "null"), tool, answer, end}, whole},
 		{"a tool's data, whose message is in the output alone", ExposeNone,
 			[]string{begin, tool,
-				ends(message("p", "completed", "plugin_call_output", "tool", "["+secret+"]") + "," + answer)}, whole},
+				ends(msgJSON("p", "completed", "plugin_call_output", "tool", "["+secret+"]") + "," + answer)}, whole},
 		{"a tool's data, whose message never comes", ExposeNone, []string{begin, tool, answer, end}, whole},
 		{"a tool's data without any message", ExposeNone,
 			[]string{begin, content("", "completed", output), end}, heard{States: []string{"working",
 				"awaiting-completion: the agent has sent contents without their messages, so they are not shown"}}},
 		{"an output whose messages do not say that they are any", ExposeNone,
 			[]string{begin, ends(`{"id":"p","type":"plugin_call_output","content":[` + secret + `]}`)}, nothing},
-		{"a message of a tool", ExposeNone, []string{begin, message("p", "in_progress", "message", "tool", "null"), tool,
-			message("p", "completed", "message", "tool", "["+secret+"]"), end}, nothing},
+		{"a message of a tool", ExposeNone, []string{begin, msgJSON("p", "in_progress", "message", "tool", "null"), tool,
+			msgJSON("p", "completed", "message", "tool", "["+secret+"]"), end}, nothing},
 		{"a message that turns out to be a tool's", ExposeNone, []string{begin,
-			message("p", "in_progress", "message", "assistant", "null"),
-			message("p", "completed", "plugin_call_output", "tool", "["+secret+"]"), tool, end}, nothing},
+			msgJSON("p", "in_progress", "message", "assistant", "null"),
+			msgJSON("p", "completed", "plugin_call_output", "tool", "["+secret+"]"), tool, end}, nothing},
 		{"a tool's data before its message, as a status", ExposeStatus,
-			[]string{begin, tool, message("p", "completed", "plugin_call_output", "tool", "["+secret+"]"), end},
+			[]string{begin, tool, msgJSON("p", "completed", "plugin_call_output", "tool", "["+secret+"]"), end},
 			heard{States: []string{"working", `working: {"call_id":"c","output":"secret"}`, "awaiting-completion"}}},
 		{"a tool's data before its message, as a product", ExposeProduct,
-			[]string{begin, tool, message("p", "completed", "plugin_call_output", "tool", "["+secret+"]"), end},
+			[]string{begin, tool, msgJSON("p", "completed", "plugin_call_output", "tool", "["+secret+"]"), end},
 			heard{States: nothing.States,
 				Chunks: []string{`{"call_id":"c","output":"secret"}`, "+ (last)"},
 				Products: []task.Product{{ID: "p", Name: "plugin_call_output", DataItems: []task.DataItem{
@@ -82,29 +84,29 @@ func TestUnknownMessages(t *testing.T) {
 		{"a piece behind a whole text, before their message, as a product", ExposeProduct, []string{begin,
 			content("m", "completed", `"type":"text","index":0,"text":"It "`),
 			content("m", "in_progress", `"type":"text","index":1,"delta":true,"text":"rains"`),
-			message("m", "completed", "message", "assistant", `[{"type":"text","text":"It "},{"type":"text","text":"rains"}]`),
+			msgJSON("m", "completed", "message", "assistant", `[{"type":"text","text":"It "},{"type":"text","text":"rains"}]`),
 			end}, once},
 		{"the user's message, as a status", ExposeStatus, []string{begin,
-			message("u", "completed", "message", "user", says), message("s", "completed", "message", "system", says), end},
+			msgJSON("u", "completed", "message", "user", says), msgJSON("s", "completed", "message", "system", says), end},
 			nothing},
 		{"the user's message, as a product", ExposeProduct, []string{begin,
-			message("u", "in_progress", "message", "user", "null"), grows("u", "hi"),
-			message("u", "completed", "message", "user", says), message("s", "completed", "message", "system", says), end},
+			msgJSON("u", "in_progress", "message", "user", "null"), grows("u", "hi"),
+			msgJSON("u", "completed", "message", "user", says), msgJSON("s", "completed", "message", "system", says), end},
 			nothing},
 		{"pieces before their message, as a product", ExposeProduct, []string{begin, grows("m", "It "), grows("m", "rains"),
 			answer, end}, heard{States: once.States, Chunks: []string{"It ", "+rains", "+ (last)"}, Products: once.Products}},
 		{"pieces before their message", ExposeNone,
 			[]string{begin, grows("m", "It "), grows("m", "rains"), answer, end}, once},
 		{"pieces before the beginning of their message", ExposeNone, []string{begin, grows("m", "It "),
-			message("m", "in_progress", "message", "assistant", "null"), grows("m", "rains"), answer, end},
+			msgJSON("m", "in_progress", "message", "assistant", "null"), grows("m", "rains"), answer, end},
 			heard{States: once.States, Chunks: []string{"It ", "+rains", "+ (last)"}, Products: once.Products}},
 		{"pieces before a message that lists no contents", ExposeNone, []string{begin, grows("m", "It "),
-			grows("m", "rains"), message("m", "completed", "message", "assistant", "null"), end}, once},
+			grows("m", "rains"), msgJSON("m", "completed", "message", "assistant", "null"), end}, once},
 		{"pieces before a message that is in the output alone", ExposeNone,
 			[]string{begin, grows("m", "It "), grows("m", "rains"), ends(answer)}, once},
 		{"a call before its message is a question", ExposeNone, []string{begin,
 			content("f", "completed", `"type":"data","data":{"call_id":"c-1","name":"pick"}`),
-			message("f", "completed", "function_call", "assistant", `[{"type":"data","data":{"call_id":"c-1","name":"pick"}}]`),
+			msgJSON("f", "completed", "function_call", "assistant", `[{"type":"data","data":{"call_id":"c-1","name":"pick"}}]`),
 			end}, heard{States: []string{"working", `awaiting-input: The agent calls the function pick. Answer with its ` +
 			`output.|{"call_id":"c-1","name":"pick"}`}}},
 		{"more than is waited for", ExposeNone,
@@ -192,8 +194,7 @@ func TestConclude(t *testing.T) {
 		if status == "completed" {
 			content = `[{"type":"text","text":"a"}]`
 		}
-		return fmt.Sprintf(`{"object":"message","id":%q,"status":%q,"type":%q,"role":%q,"content":%s}`, id, status, kind,
-			role, content)
+		return msgJSON(id, status, kind, role, content)
 	}
 	answer := message("m", "completed", "message", "assistant")
 	for _, c := range []struct {
