@@ -82,15 +82,15 @@ func ReadPayload(v gjson.Result) (p Payload, ok bool) {
 	if len(p.Task) > wire.MaxID || len(p.Thread) > wire.MaxID {
 		return p, false
 	}
-	if said.Type == gjson.String && said.Str != "" {
-		p.Items = []task.DataItem{task.Text(wire.Owned(said, said.Str))}
-	}
 	if isAside(kind) {
-		p.Items, p.Aside, p.State = nil, true, task.Working
+		p.Aside, p.State = true, task.Working
 		if kind == thoughtPayload {
 			p.Items = readThought(said, jsonrpc.Member(v, "items"))
 		}
 		return p, len(p.Items) <= wire.MaxItems
+	}
+	if said.Type == gjson.String && said.Str != "" {
+		p.Items = []task.DataItem{task.Text(wire.Owned(said, said.Str))}
 	}
 	switch kind {
 	case textPayload:
