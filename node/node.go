@@ -3,7 +3,6 @@
 package node
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"sync"
@@ -121,7 +120,7 @@ func (n *Node) Mailbox() (*mailbox.Mailbox, error) {
 	n.late.Lock()
 	defer n.late.Unlock()
 	if n.mailbox == nil {
-		m, err := mailbox.Open(n.Shards, outlets{&n.Process.Clients}, n.Assignees, n.log("aip.aun"))
+		m, err := mailbox.Open(n.Shards, &n.Process.Clients, n.Assignees, n.log("aip.aun"))
 		if err != nil {
 			return nil, err
 		}
@@ -129,24 +128,6 @@ func (n *Node) Mailbox() (*mailbox.Mailbox, error) {
 	}
 	return n.mailbox, nil
 }
-
-// outlets are the connections of AUN clients, as the mailbox needs them.
-type outlets struct{ of *wsfront.Connections }
-
-// Notify implements mailbox.Connections.
-func (o outlets) Notify(aid, method string, params []byte) int {
-	return o.of.Notify(aid, method, params)
-}
-
-// Deliver implements mailbox.Connections.
-func (o outlets) Deliver(
-	aid string, one bool, method string, params []byte, again func(context.Context) ([]byte, error),
-) int {
-	return o.of.Deliver(aid, one, method, params, again)
-}
-
-// Online implements mailbox.Connections.
-func (o outlets) Online(aid string) bool { return o.of.Online(aid) }
 
 // Owned returns the shards that this process owns now.
 func Owned(shards *shard.Set) (list []int) {
