@@ -299,7 +299,8 @@ func parseCerts(text []byte, most int) ([]*x509.Certificate, error) {
 	return pemtext.Certificates(text, most)
 }
 
-func encodeCerts(certs []*x509.Certificate) []byte {
+// EncodeCerts returns certificates in PEM.
+func EncodeCerts(certs ...*x509.Certificate) []byte {
 	var text []byte
 	for _, c := range certs {
 		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})...)

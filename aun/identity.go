@@ -134,7 +134,7 @@ func (id *Identity) Save(path string, replace bool) error {
 		return err
 	}
 	block := &pem.Block{Type: "PRIVATE KEY", Bytes: der, Headers: map[string]string{aidHeader: string(id.AID)}}
-	text := append(pem.EncodeToMemory(block), encodeCerts(id.Chain)...)
+	text := append(pem.EncodeToMemory(block), EncodeCerts(id.Chain...)...)
 	if !replace {
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
@@ -161,7 +161,7 @@ func writeAll(f *os.File, text []byte) error {
 }
 
 // CertPEM returns the chain of certificates in PEM.
-func (id *Identity) CertPEM() string { return string(encodeCerts(id.Chain)) }
+func (id *Identity) CertPEM() string { return string(EncodeCerts(id.Chain...)) }
 
 // PublicKey returns the public key as auth.create_aid takes it: SubjectPublicKeyInfo in base64.
 func (id *Identity) PublicKey() string {

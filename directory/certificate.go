@@ -36,12 +36,8 @@ func (s *Site) certificate(w http.ResponseWriter, r *http.Request) {
 	case want != "" && want != fingerprintOf(chain[0]):
 		missing(w, "the certificate of "+string(aid)+" has another fingerprint")
 	default:
-		var body []byte
-		for _, c := range chain {
-			body = append(body, pemOf(c)...)
-		}
 		w.Header().Set("Cache-Control", "no-cache") // the client may leave
-		send(w, r, pemType, body, noTime)
+		send(w, r, pemType, aun.EncodeCerts(chain...), noTime)
 	}
 }
 

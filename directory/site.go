@@ -161,11 +161,7 @@ func (s *Site) chain(w http.ResponseWriter, r *http.Request) {
 		missing(w, "the gateway has no certificate yet")
 		return
 	}
-	var body []byte
-	for _, c := range issuers(s.Identity.Chain, s.Roots.Certificates()) {
-		body = append(body, pemOf(c)...)
-	}
-	send(w, r, pemType, body, noTime)
+	send(w, r, pemType, aun.EncodeCerts(issuers(s.Identity.Chain, s.Roots.Certificates())...), noTime)
 }
 
 // issuers returns the certificates above the first one of a chain: each has signed the one before it.
@@ -185,10 +181,6 @@ func issuers(chain, roots []*x509.Certificate) (above []*x509.Certificate) {
 		above, c = append(above, next), next
 	}
 	return above
-}
-
-func pemOf(c *x509.Certificate) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
 }
 
 // fingerprintOf returns the SHA-256 of a certificate, in lower-case hex.
@@ -243,7 +235,7 @@ func (s *Site) rootList() any {
 			status = "retired"
 		}
 		list = append(list, root{"root-" + fingerprint[:16], c.Subject.CommonName,
-			strings.Join(c.Subject.Organization, ", "), string(pemOf(c)), fingerprint, status})
+			strings.Join(c.Subject.Organization, ", "), string(aun.EncodeCerts(c)), fingerprint, status})
 	}
 	issued := s.Issued.UTC().Truncate(time.Second)
 	return map[string]any{"version": issued.Unix(), "issued_at": issued, "next_update": issued.Add(rootsAge),

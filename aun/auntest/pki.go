@@ -9,7 +9,6 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"math/big"
 	"testing"
 	"time"
@@ -53,10 +52,10 @@ func (p *PKI) Roots() *aun.Roots {
 }
 
 // RootsPEM returns the root and the issuer in PEM.
-func (p *PKI) RootsPEM() []byte { return append(encode(p.root), encode(p.issuer)...) }
+func (p *PKI) RootsPEM() []byte { return aun.EncodeCerts(p.root, p.issuer) }
 
 // RootPEM returns the root in PEM.
-func (p *PKI) RootPEM() []byte { return encode(p.root) }
+func (p *PKI) RootPEM() []byte { return aun.EncodeCerts(p.root) }
 
 // Identity returns an AID with a key of P-256 and a certificate for a year.
 func (p *PKI) Identity(aid string) *aun.Identity {
@@ -116,8 +115,4 @@ func newKey(t testing.TB, curve elliptic.Curve) *ecdsa.PrivateKey {
 		t.Fatal(err)
 	}
 	return key
-}
-
-func encode(c *x509.Certificate) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
 }
