@@ -24,7 +24,7 @@ type nodes struct {
 	asks    *ask.Service[presence, bool]
 	logins  *ask.Service[loginOf, *aun.Begun]
 
-	certificates *ask.Service[certificateOf, [][]byte]
+	certificates *ask.Service[certificateOf, []byte]
 	looks        chan struct{} // one for each question about a certificate under way
 
 	queue chan noticeTo
@@ -107,7 +107,7 @@ func (c *Connections) Share(set *shard.Set, log *slog.Logger) (stop func()) {
 		}
 		return nil, nil
 	})
-	n.certificates = ask.New(set, "aun.certificate", func(_ context.Context, _ int, q certificateOf) ([][]byte, error) {
+	n.certificates = ask.New(set, "aun.certificate", func(_ context.Context, _ int, q certificateOf) ([]byte, error) {
 		if q.From == n.name {
 			return nil, nil
 		}

@@ -44,7 +44,7 @@ func (c *Connections) CertificateOf(ctx context.Context, aid aun.AID) ([]*x509.C
 			failed = fmt.Errorf("a gateway that may have the client has not answered: %w", err)
 		}
 		if len(answer.Value) > 0 {
-			return parse(answer.Value)
+			return x509.ParseCertificates(answer.Value)
 		}
 	}
 	return nil, failed
@@ -66,21 +66,10 @@ func (c *Connections) certificateHere(aid string) []*x509.Certificate {
 	return nil
 }
 
-// present answers another process.
-func (c *Connections) present(q certificateOf) (ders [][]byte) {
+// present answers another process, by certificates in DER, one after the other.
+func (c *Connections) present(q certificateOf) (der []byte) {
 	for _, cert := range c.certificateHere(q.AID) {
-		ders = append(ders, cert.Raw)
+		der = append(der, cert.Raw...)
 	}
-	return ders
-}
-
-func parse(ders [][]byte) (chain []*x509.Certificate, err error) {
-	for _, der := range ders {
-		cert, err := x509.ParseCertificate(der)
-		if err != nil {
-			return nil, err
-		}
-		chain = append(chain, cert)
-	}
-	return chain, nil
+	return der
 }
