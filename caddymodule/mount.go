@@ -73,15 +73,15 @@ func (g *Gateway) cutIn(routes caddyhttp.RouteList, before string) (cut string, 
 	return "", false
 }
 
-// isAlone reports whether a part of the path was cut off, and no handler may answer the request in the Partner's place
-// that comes after it and stands, as it does, where the path is cut. What follows further out is meant for whole paths:
-// the /health of a site is not that of a mount at /agents/one.
+// isAlone reports whether a part of the path was cut off, and no handler after the Partner that gets the same path may
+// answer the request. Handlers further out are meant for whole paths: the /health of a site is not that of a mount at
+// /agents/one.
 func (g *Gateway) isAlone(r *http.Request) bool {
-	if g.server == nil {
+	if g.server == nil || stripped(r) == "" {
 		return false
 	}
 	behind, cut, _ := g.behind(g.server.Routes)
-	return cut && stripped(r) != "" && !mayAnswer(behind, r)
+	return cut && !mayAnswer(behind, r)
 }
 
 // behind returns the routes after the Partner that get the path as it does, and whether a part of it was cut off.
@@ -119,8 +119,7 @@ func mayAnswer(routes caddyhttp.RouteList, r *http.Request) bool {
 			if s, ok := h.(*caddyhttp.Subroute); ok {
 				return mayAnswer(s.Routes, r)
 			}
-			m, ok := h.(caddy.Module)
-			return !ok || !slices.Contains(passThrough, m.CaddyModule().ID)
+			return !passesOn(h)
 		})
 	})
 }

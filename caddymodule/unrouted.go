@@ -60,11 +60,15 @@ func answersAll(route *caddyhttp.Route) bool {
 			return answers(h.Routes)
 		case *Gateway:
 			return h.BasePath == ""
-		case caddy.Module:
-			return !slices.Contains(passThrough, h.CaddyModule().ID)
 		}
-		return true
+		return !passesOn(h)
 	})
+}
+
+// passesOn reports whether a handler is one of passThrough.
+func passesOn(h caddyhttp.MiddlewareHandler) bool {
+	m, ok := h.(caddy.Module)
+	return ok && slices.Contains(passThrough, m.CaddyModule().ID)
 }
 
 // answers reports whether a list of routes answers every request.
