@@ -85,7 +85,7 @@ func (a *App) startActive() {
 // followActive ends the streams of Partners that the registry has disabled, and has them leave their groups. Their
 // tasks go on.
 func (a *App) followActive(ctx context.Context, own map[string]*Gateway) {
-	log := slog.New(processLog{name: "aip"})
+	log := logOf("aip")
 	ticker := time.NewTicker(recheckEvery) // for groups that could not be left, and what could not be kept
 	defer ticker.Stop()
 	disabled := make(map[string]bool)

@@ -3,7 +3,6 @@
 package caddymodule
 
 import (
-	"log/slog"
 	"net/http"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
@@ -45,7 +44,7 @@ func moveShard(o *openStore, r *http.Request) (any, error) {
 	if err := o.shared.Move(r.Context(), *m.Shard, m.To); err != nil {
 		return nil, err
 	}
-	slog.New(processLog{name: "aip"}).Info("the operator moves a shard", "shard", *m.Shard, "to", m.To)
+	logOf("aip").Info("the operator moves a shard", "shard", *m.Shard, "to", m.To)
 	return m, nil
 }
 
@@ -67,7 +66,7 @@ func (o *openStore) drainOne(r *http.Request, n *adminapi.NodeName) (err error) 
 	if n.Node, err = o.shared.Drain(r.Context(), n.Node, r.Method == http.MethodPost); err != nil {
 		return err
 	}
-	if log := slog.New(processLog{name: "aip"}); r.Method == http.MethodPost {
+	if log := logOf("aip"); r.Method == http.MethodPost {
 		log.Info("the operator has a gateway hand its shards over", "node", n.Node)
 	} else {
 		log.Info("the operator lets a gateway have shards again", "node", n.Node)

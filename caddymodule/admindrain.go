@@ -4,7 +4,6 @@ package caddymodule
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
@@ -13,7 +12,7 @@ import (
 // drain begins or ends a drain, and answers with what is left. One of several gateways hands its shards over, and the
 // others start the new tasks. Where there is no other one, new tasks are refused.
 func drain(o *openStore, r *http.Request) (any, error) {
-	p, log := o.Tasks.Process(), slog.New(processLog{name: "aip"})
+	p, log := o.Tasks.Process(), logOf("aip")
 	before, others := p.Draining(), false
 	if o.shared != nil && r.Method != http.MethodGet {
 		err := o.drainOne(r, new(adminapi.NodeName))

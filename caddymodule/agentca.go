@@ -145,7 +145,7 @@ func (c *Certificates) start(members []*Gateway, others []*Revocation, account r
 	if c == nil {
 		return
 	}
-	log := slog.New(processLog{name: "aip"})
+	log := logOf("aip")
 	ctx, cancel := context.WithCancel(context.Background())
 	c.end = cancel
 	c.status.Start()

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"regexp"
@@ -258,7 +257,7 @@ func (a *App) startAMP() {
 	if a.AMP == nil {
 		return
 	}
-	log := slog.New(processLog{name: "aip.amp"})
+	log := logOf("aip.amp")
 	_ = os.MkdirAll(a.AMP.Dir, 0o750) // what cannot be written is logged
 	host, _ := os.Hostname()
 	config := amp.Config{Dir: a.AMP.Dir, Name: a.AMP.Name, Names: amp.Names(a.AMP.Names), MaxSize: a.AMP.MaxSize,

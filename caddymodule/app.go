@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -265,7 +264,7 @@ func (a *App) Start() error {
 		return err
 	}
 	if n := procs.Set(); n > 0 {
-		slog.New(processLog{name: "aip"}).Info("Go uses more threads than there are processors", "GOMAXPROCS", n)
+		logOf("aip").Info("Go uses more threads than there are processors", "GOMAXPROCS", n)
 	}
 	opened, err := open(a.store)
 	if err != nil {
@@ -313,12 +312,12 @@ func (a *App) Start() error {
 	a.checkACS()
 	a.followRegistrations()
 	a.startActive()
-	a.checking.Go(func() { a.recheck(a.draining, slog.New(processLog{name: "aip"})) })
+	a.checking.Go(func() { a.recheck(a.draining, logOf("aip")) })
 	a.warnOfUnrouted()
-	a.warnOfUnreachable(slog.New(processLog{name: "aip"}))
+	a.warnOfUnreachable(logOf("aip"))
 	a.warnOfSharedTasks()
 	a.certificates = a.loadedCertificates()
-	a.warnOfCertificates(slog.New(processLog{name: "aip"}), time.Now())
+	a.warnOfCertificates(logOf("aip"), time.Now())
 	a.startAMP()
 	a.measured.Store(&measured{a.members, a.partners, opened, a.certificates})
 	a.checking.Go(a.keepHistory)
@@ -438,7 +437,7 @@ func (a *App) leave() {
 	defer a.mu.Unlock()
 	a.calls--
 	if err := a.release(); err != nil {
-		slog.New(processLog{name: "aip"}).Error("the store was not closed cleanly", "error", err)
+		logOf("aip").Error("the store was not closed cleanly", "error", err)
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"math"
 	"net/http"
@@ -275,7 +274,7 @@ func (a *App) startAUN() {
 		Authority: a.AUN.authority, Identity: a.AUN.identity, Roots: a.AUN.roots, Identities: a.identities,
 		Index: a.opened.Index(), Connections: &process.Clients, Limits: wsfront.Limits(a.AUN.Limits),
 		Origins: a.AUN.Origins, Drain: a.draining, DrainFor: time.Duration(a.Drain), Exiting: caddy.Exiting,
-		Begin: a.detach, AccessLog: a.accessLog, Log: slog.New(processLog{name: "aip.aun"}),
+		Begin: a.detach, AccessLog: a.accessLog, Log: logOf("aip.aun"),
 		Address: clientAddress, Memory: quota.Budget{Counter: &process.Memory, Limits: a.aunMemory()},
 	}
 	process.Assignees.NotifyBy(process.Clients.Send)

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -324,7 +323,7 @@ func (g *Group) register(e *group.Engine, of *Gateway) error {
 		Egress: g.egress(of.app), TLS: g.tls, Key: g.key,
 		MaxGroups: g.MaxGroups, MaxGroupsPerLeader: g.MaxGroupsPerLeader, Prefetch: g.Prefetch,
 		ExchangeWait: time.Duration(g.ExchangeWait),
-		Log:          slog.New(processLog{name: "aip.group"}), // memberships outlive the configuration
+		Log:          logOf("aip.group"), // memberships outlive the configuration
 		Access:       of.siteAccessLog(),
 	})
 	if err != nil {

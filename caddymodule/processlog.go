@@ -19,6 +19,9 @@ type processLog struct {
 	attrs []slog.Attr
 }
 
+// logOf returns the log of a part of the process.
+func logOf(name string) *slog.Logger { return slog.New(processLog{name: name}) }
+
 func (processLog) now() slog.Handler { return zapslog.NewHandler(caddy.Log().Core()) }
 
 // Enabled implements slog.Handler.

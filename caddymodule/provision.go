@@ -372,7 +372,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 	agent.CallbackURL = g.app.Notify.Callback
 	agent.Turns.Logger = g.log
 	agent.Owner = g.app.identities.LeaderAID
-	agent.AUN.Log = slog.New(processLog{name: "aip"}) // its connection outlives the configuration
+	agent.AUN.Log = logOf("aip") // its connection outlives the configuration
 	if g.policy, err = g.newPolicy(); err != nil {
 		return c, err
 	}

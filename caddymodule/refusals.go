@@ -5,7 +5,6 @@ package caddymodule
 import (
 	"crypto/x509"
 	"errors"
-	"log/slog"
 	"sync"
 
 	"github.com/aip-gateway/aip-gateway/internal/fewlines"
@@ -67,7 +66,7 @@ func (r *refusals) noteAs(reason string, chain []*x509.Certificate, err error) {
 		return
 	}
 	leaf := chain[0]
-	slog.New(processLog{name: "aip"}).Warn("a handshake was refused", "certificate", leaf.Subject.CommonName,
+	logOf("aip").Warn("a handshake was refused", "certificate", leaf.Subject.CommonName,
 		"serial", leaf.SerialNumber.Text(16), "issuer", leaf.Issuer.String(), "reason", reason, "error", err,
 		"unlogged", unlogged)
 }

@@ -10,7 +10,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"sync"
 	"time"
@@ -159,7 +158,7 @@ func (r *Revocation) provision() error {
 		}
 		config.Sources, roots = append(config.Sources, source), append(roots, of)
 	}
-	config.Agent, config.Log = agentOf, slog.New(processLog{name: "aip"})
+	config.Agent, config.Log = agentOf, logOf("aip")
 	r.key = string(key.Sum(nil))
 	shared, _, err := checkers.LoadOrNew(r.key, func() (caddy.Destructor, error) {
 		return newSharedChecker(config, roots)

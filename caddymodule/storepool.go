@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 
@@ -74,9 +73,6 @@ func open(d StoreDriver) (*openStore, error) {
 	}
 	return o, nil
 }
-
-// logOf returns the log of a part of the process.
-func logOf(name string) *slog.Logger { return slog.New(processLog{name: name}) }
 
 // openNew opens the store. It outlives this configuration, and so it logs to the process.
 func openNew(d StoreDriver) (*openStore, error) {
