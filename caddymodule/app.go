@@ -112,6 +112,7 @@ type App struct {
 
 	discoverer *adp.Server           // set by Start
 	mounts     map[string][]*Gateway // likewise: the members, by their names
+	partners   node.Partners         // likewise: the members, as they have started
 	agents     []catalog.Agent       // likewise
 
 	messages  *mailbox.Mailbox         // likewise; nil without AUN
@@ -126,8 +127,6 @@ type App struct {
 	drain    context.CancelFunc
 
 	checking sync.WaitGroup // asks agents whether they can be reached, judges open connections again, keeps the history
-
-	partners node.Partners // likewise: the members, as they have started
 
 	mu           sync.Mutex
 	members      []*Gateway           // handlers of this configuration; complete once all are provisioned
