@@ -47,6 +47,15 @@ func pages(t *testing.T) map[string]string {
 	return all
 }
 
+// caddyfiles returns the Caddyfiles in a page, each after an empty line.
+func caddyfiles(text string) (all []string) {
+	fence := regexp.MustCompile("(?s)( *)```caddyfile\n(.*?)```")
+	for _, m := range fence.FindAllStringSubmatch(text, -1) {
+		all = append(all, strings.ReplaceAll("\n"+m[2], "\n"+m[1], "\n"))
+	}
+	return all
+}
+
 // tables returns the rows of the tables of a page that have this header, as trimmed cells.
 func tables(text, header string) [][]string {
 	var rows [][]string
@@ -132,12 +141,10 @@ func TestDocsExamples(t *testing.T) {
 	t.Setenv("AGENT_TOKEN", "secret")
 	t.Setenv("NATS_PASSWORD", "secret")
 	t.Setenv("GROUP_TOKEN_KEY", strings.Repeat("0a", 32))
-	fence := regexp.MustCompile("(?s)( *)```caddyfile\n(.*?)```")
 	found := 0
 	for name, text := range all {
-		for _, m := range fence.FindAllStringSubmatch(text, -1) {
+		for _, input := range caddyfiles(text) {
 			found++
-			input := strings.ReplaceAll("\n"+m[2], "\n"+m[1], "\n")
 			formatted := string(caddyfile.Format([]byte(input)))
 			if strings.TrimSpace(formatted) != strings.TrimSpace(input) {
 				t.Errorf("%s: an example is not formatted as caddy fmt does:\n%s", name, input)

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -98,10 +97,9 @@ func TestRecordCommands(t *testing.T) {
 // TestRecordCaddyfiles records the JSON of every Caddyfile: those of the pages by page, and those of the tree.
 func TestRecordCaddyfiles(t *testing.T) {
 	all := make(map[string][]string) // by the name of the file
-	fence := regexp.MustCompile("(?s)( *)```caddyfile\n(.*?)```")
 	for name, text := range pages(t) {
-		for _, m := range fence.FindAllStringSubmatch(text, -1) {
-			all[name] = append(all[name], strings.ReplaceAll("\n"+m[2], "\n"+m[1], "\n"))
+		if found := caddyfiles(text); found != nil {
+			all[name] = found
 		}
 	}
 	for _, name := range []string{"Caddyfile.example", "contrib/Caddyfile", "contrib/Caddyfile.cluster"} {
