@@ -20,14 +20,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/gateway"
-	"github.com/aip-gateway/aip-gateway/group"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
-	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/replaytest"
@@ -60,7 +58,6 @@ func (busy) Complete(context.Context, *agent.Turn) error { return nil }
 type adminNode struct {
 	*openStore
 	node    *replaytest.Node
-	process gateway.Process
 	gateway *gateway.Gateway
 }
 
@@ -70,20 +67,15 @@ func adminNodes(t *testing.T, n int) (all []*adminNode) {
 	shards, quiet := replaytest.NewShards(4), slog.New(slog.DiscardHandler)
 	for range n {
 		a := &adminNode{openStore: new(openStore), node: shards.Node()}
-		a.Shards = shard.Join(a.node, quiet)
-		var err error
-		if a.Tasks, err = gateway.OpenTasks(a.Shards, nil, quiet); err != nil {
+		err := a.Open(node.Config{Process: node.NewProcess(), Shards: shard.Join(a.node, quiet),
+			Log: func(string) *slog.Logger { return quiet }})
+		if err != nil {
 			t.Fatal(err)
 		}
 		a.Tasks.Configure(notify.Config{Dialects: gateway.Wire})
-		if a.Groups, err = group.Open(a.Shards, nil, quiet); err != nil {
-			t.Fatal(err)
-		}
-		a.Book = policy.OpenBook(a.Shards, time.Now, quiet)
 		a.openAdmin()
-		a.Tails = node.OpenTails(a.Shards, a.Tasks.Process())
 		a.gateway, err = gateway.New(gateway.Config{
-			Process: &a.process, Callers: []translate.Server{aip.Server()}, Guard: new(identity.Guard),
+			Process: &a.Process.Process, Callers: []translate.Server{aip.Server()}, Guard: new(identity.Guard),
 			Partner: partner.Config{Name: "P", Agent: busy{}, MaxEvents: 100, MaxBytes: 1 << 20,
 				Terms: task.Terms{Response: time.Minute, AwaitingInput: time.Hour, AwaitingCompletion: time.Hour}},
 			Limits: jsonrpc.Limits{Bytes: 16 << 10, Depth: 16}, Memory: quota.Limits{Total: 1 << 20, PerLeader: 1 << 20},
@@ -96,9 +88,7 @@ func adminNodes(t *testing.T, n int) (all []*adminNode) {
 		all = append(all, a)
 		t.Cleanup(func() {
 			a.gateway.Unregister()
-			a.Groups.Close()
-			a.Book.Close()
-			if err := a.Tasks.Close(); err != nil {
+			if err := a.Close(); err != nil {
 				t.Error(err)
 			}
 			a.gateway.Close()
