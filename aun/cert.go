@@ -31,7 +31,8 @@ const (
 	maxChain = 8         // certificates in a chain
 )
 
-// Roots are the roots for the chains of identities. Its methods may be called by any number of goroutines at once.
+// Roots are the certificates that identities must chain to. Its methods may be called by any number of goroutines at
+// once.
 type Roots struct {
 	anchors *x509.CertPool
 	cas     []*x509.Certificate // all of them, roots and intermediates

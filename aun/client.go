@@ -46,7 +46,7 @@ type ClientConfig struct {
 
 	// URL is the gateway's or, if its path ends with /acp, the peer's. Default: found out for Peer.
 	URL  string
-	Peer AID // its gateway is found by discovery; the required AID of a peer
+	Peer AID // whose gateway is found by discovery, or that a peer must have
 
 	Device, Slot string       // distinguish connections of one AID
 	HTTP         *http.Client // for discovery and for the connection; default: http.DefaultClient without redirects
@@ -106,7 +106,7 @@ type Client struct {
 	changed chan struct{} // closed, and replaced, when session or failed changes
 	failed  error         // the error of the last attempt to connect; nil after a success
 	begun   uint64        // attempts begun
-	ended   uint64        // the number of the last attempt with a failure or a session
+	ended   uint64        // the number of the last attempt that has failed or made a session
 
 	tokens Tokens // of the connecting goroutine
 }

@@ -31,7 +31,7 @@ const (
 type Limits struct {
 	Calls        int           // calls of this end waiting for an answer; more wait to be sent. Default: 16
 	Requests     int           // requests of the other end under way; no frame is read while there are more. Default: 64
-	WriteTimeout time.Duration // for a frame; longer ones end the connection. Default: 10 s
+	WriteTimeout time.Duration // a frame that takes longer ends the connection. Default: 10 s
 
 	// Stranger is true before the other end's login: until LoggedIn is called, its frames have at most MaxLoginFrame
 	// bytes, and it has one request under way at a time.
@@ -228,7 +228,7 @@ func (c *Conn) refuse(ctx context.Context, err *jsonrpc.Error) {
 	})
 }
 
-// run runs f in a goroutine. It counts as a request under way. It waits until there may be one more.
+// run runs f in a goroutine that counts as a request under way. It waits until there may be one more.
 func (c *Conn) run(ctx context.Context, f func()) {
 	under := c.requests
 	if c.stranger.Load() {

@@ -90,8 +90,8 @@ func TestOwnKeyIsNoIssuer(t *testing.T) {
 	}
 }
 
-// TestNonces: nothing but a nonce is signed, in any of the places for the other end's choice; the nonces of official
-// clients are signed.
+// TestNonces: nothing but a nonce is signed, in any of the places where the other end chooses it; the nonces of
+// official clients are signed.
 func TestNonces(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		pki := auntest.NewPKI(t)

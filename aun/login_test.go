@@ -51,7 +51,7 @@ func newAuthority(t *testing.T, config aun.AuthorityConfig) *aun.Authority {
 	return a
 }
 
-// gateway is a Handler for the pre-login calls and auth.connect, as of a gateway.
+// gateway is a Handler that serves the pre-login calls and auth.connect, as a gateway does.
 func gateway(a *aun.Authority, nonce string) handler {
 	return handler{request: func(_ context.Context, r *aun.Request) {
 		var result []byte

@@ -16,7 +16,7 @@ type Proof struct {
 	AID     AID
 	Expires time.Time // of the token, or of the certificate without one
 
-	login  string           // the source of the token; empty for none
+	login  string           // the login that has given the token; empty for none
 	cert   *Certificate     // nil for a token of another issuer
 	signer *ecdsa.PublicKey // of a token of another issuer
 }

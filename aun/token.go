@@ -28,8 +28,8 @@ const leeway = time.Minute
 type claims struct {
 	jwt.Claims
 	AID AID `json:"aid"`
-	// Login is the token's login, over all refreshes, and Chain the certificates of this login, in DER: the token is as
-	// good as they are. Tokens of other issuers have neither.
+	// Login is the login from which the token comes, over all refreshes, and Chain the certificates of this login, in
+	// DER: the token is as good as they are. Tokens of other issuers have neither.
 	Login string   `json:"sid,omitempty"`
 	Chain [][]byte `json:"chain,omitempty"`
 

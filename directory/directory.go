@@ -25,7 +25,8 @@ import (
 
 const maxChanges = 4096 // kept for search.changes
 
-// Directory shows the agents of a catalogue with an AID. Its methods may be called by any number of goroutines at once.
+// Directory shows the agents of a catalogue that have an AID. Its methods may be called by any number of goroutines at
+// once.
 type Directory struct {
 	catalog *catalog.Catalog
 	epoch   string // a part of each cursor: the cursors of another process are of no use

@@ -221,8 +221,8 @@ func TestChanges(t *testing.T) {
 	})
 }
 
-// TestHangingCard: an agent without an answer for its card delays a search for no longer than 2 s, once a minute, and
-// is shown without it.
+// TestHangingCard: an agent whose card does not arrive delays a search for no longer than 2 s, once a minute, and is
+// shown without it.
 func TestHangingCard(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		d := of()

@@ -24,11 +24,11 @@ import (
 type Site struct {
 	Directory *Directory
 	Identity  *aun.Identity // of the gateway
-	Roots     *aun.Roots    // for the chains of clients' certificates; also those of Identity
+	Roots     *aun.Roots    // that the certificates of clients must chain to; also those of Identity
 	CRL       []byte        // the list of revoked certificates, in PEM; nil for none
 	Issued    time.Time     // when the roots were configured
-	// Client returns the certificates of a client's login, its own first; none if it is not logged in. After an error, the
-	// login is not known now. nil: there are no clients.
+	// Client returns the certificates of a client's login, its own first; none if it is not logged in. After an error it
+	// is not known now whether it is. nil: there are no clients.
 	Client func(ctx context.Context, aid aun.AID) ([]*x509.Certificate, error)
 	// Agents are the certificates of agents with one of their own.
 	Agents map[aun.AID][]*x509.Certificate
@@ -92,7 +92,7 @@ func get(f http.HandlerFunc) http.Handler {
 	})
 }
 
-// send sends a document, or tells the caller of its unchanged copy.
+// send sends a document, or answers that the caller has it.
 func send(w http.ResponseWriter, r *http.Request, media string, body []byte, changed time.Time) {
 	sum := sha256.Sum256(body)
 	tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`

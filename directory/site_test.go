@@ -115,7 +115,7 @@ func TestSite(t *testing.T) {
 	}
 }
 
-// TestChain: a client with trust in the root finds its way from the gateway's certificate.
+// TestChain: a client that trusts the root finds its way from the gateway's certificate.
 func TestChain(t *testing.T) {
 	s, pki := newSite(t)
 	chain, err := aun.ParseChain(request(s, "GET", "https://gateway.aid.pub/pki/chain").Body.String())

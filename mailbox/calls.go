@@ -53,7 +53,7 @@ type page struct {
 	messages [][]byte
 	latest   uint64  // the seq of the last one
 	earliest *uint64 // of the messages in mode queue still there; nil for none
-	dropped  int     // messages in mode queue, no longer there
+	dropped  int     // messages in mode queue that are gone
 	more     bool    // there are messages after the last one
 	acked    uint64  // up to this seq there is nothing for the device to look for: it has acknowledged it, or it is gone
 }
@@ -224,7 +224,7 @@ func (m *Mailbox) ack(ctx context.Context, c Caller, params gjson.Result, name s
 	return result, err
 }
 
-// acknowledge stores a device's acknowledgement of all up to a seq, and informs the senders.
+// acknowledge stores that a device has read all up to a seq, and informs the senders.
 func (m *Mailbox) acknowledge(ctx context.Context, c Caller, b *inbox, seq uint64) (now uint64, err error) {
 	before, now := b.acknowledge(c, min(seq, b.last))
 	if now > before {
@@ -267,7 +267,7 @@ func (b *inbox) acknowledge(c Caller, seq uint64) (before, now uint64) {
 	return 0, seq
 }
 
-// notifySenders notifies the clients of the acknowledgement of their messages by a device.
+// notifySenders notifies the clients whose messages a device has acknowledged.
 func (m *Mailbox) notifySenders(c Caller, b *inbox, after, upTo uint64) {
 	var event []byte
 	seen, agents := make(map[string]bool), m.allAgents()
@@ -375,8 +375,8 @@ func (m *Mailbox) recallFrom(ctx context.Context, c Caller, s sentMessage) (why 
 	return why, err
 }
 
-// notSent returns the reason why a message cannot be recalled if the process has not seen it being sent. The client may
-// have received it.
+// notSent says why a message cannot be recalled that this process has not seen being sent. The client may have received
+// it.
 func (m *Mailbox) notSent(ctx context.Context, c Caller, id string) (why string, err error) {
 	why = "not_found"
 	err = m.with(c.AID, func(b *inbox) error {

@@ -72,8 +72,8 @@ func (h *home) read(aid, log string) error {
 	return nil
 }
 
-// add stores the messages of a step. A step into a state is read then. Any other one is read again after a restart,
-// with the pieces of products before it; its message is not sent again.
+// add stores the messages of a step. After a step into a state, the log has been read up to it. Any other step is read
+// again after a restart, with the pieces of products before it, but its message is not sent again.
 func (h *home) add(aid, log string, step *follow.Step, of *turn) error {
 	of.add(step)
 	said := of.says(step)
@@ -157,16 +157,16 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// The bounds of the messages to a client while an agent works: its inbox is to hold the results. So it gets none of
-// them, either, while half of the inbox's contents are unread.
+// The bounds of the messages to a client while an agent works: they must leave room for the results in its inbox. For
+// the same reason, none are sent while half of the inbox is unread.
 const (
 	progressEvery = 2 * time.Second // the least time between two statuses of a turn
 	maxProgress   = 64              // of a turn
 	maxSaid       = 4 << 10         // bytes of one
 )
 
-// turn has the products of a turn, for payloads at its end: the products, then the agent's message beside its state,
-// then an event.
+// turn has the products of a turn. At its end they become payloads: the products, then what the agent says along with
+// its state, then an event.
 type turn struct {
 	products task.Fold
 	statuses int       // number of messages to the client about the agent's progress

@@ -25,7 +25,7 @@ type home struct {
 
 	mu       sync.Mutex
 	closed   bool
-	followed map[string]bool // the logs of the tasks of messages in the making
+	followed map[string]bool // the logs of the tasks from which messages are being made
 }
 
 // openHome opens the inboxes of a shard.

@@ -63,8 +63,8 @@ func TestInboxMovesMeanwhile(t *testing.T) {
 	})
 }
 
-// TestInboxesMove: the owner of a shard continues the conversations in it. The process owning it before sends nothing
-// more, and hands messages to the owner. The owner knows those it has.
+// TestInboxesMove: the owner of a shard continues the conversations in it. The process that has owned it before sends
+// nothing more, and hands messages to the owner, which knows those it has.
 func TestInboxesMove(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)

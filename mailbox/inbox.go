@@ -48,7 +48,7 @@ type metadata struct {
 }
 
 // conversation is the exchange of messages between an AID and an agent in one thread, about one task. A thread has
-// another one before it for each ended task with messages still missing in the inbox.
+// another one before it for each task that has ended, but has messages that are not in the inbox yet.
 type conversation struct {
 	Agent  string          `json:"agent"`
 	Thread string          `json:"thread,omitempty"`
@@ -59,7 +59,7 @@ type conversation struct {
 	Open   bool            `json:"open,omitempty"`  // there may be more in Log; it is pinned
 }
 
-// ack is the last message of a device's acknowledgement.
+// ack is the message up to which a device has acknowledged all.
 type ack struct {
 	Device string `json:"device,omitempty"`
 	Slot   string `json:"slot,omitempty"`
@@ -129,7 +129,8 @@ func (b *inbox) find(id string) int {
 	return slices.IndexFunc(b.kept, func(k kept) bool { return k.id == id && id != "" })
 }
 
-// append writes records and the metadata, and drops records too old or too many. If it fails, nothing is changed.
+// append writes records and the metadata, and drops the oldest records if there are too many or they are too old. If it
+// fails, nothing is changed.
 func (b *inbox) append(ctx context.Context, records [][]byte) error {
 	b.begin()
 	now := time.Now()
@@ -291,7 +292,7 @@ func (b *inbox) follow() {
 	}
 }
 
-// end records the end of a conversation's task, with all its messages in the inbox.
+// end records that the task of a conversation has ended, and that all its messages are in the inbox.
 func (b *inbox) end(ctx context.Context, c *conversation) error {
 	c.Open = false
 	if b.conversationWith(c.Agent, c.Thread) != c {

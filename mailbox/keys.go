@@ -13,10 +13,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Clients publish keys for others, for encrypting to their devices. SDKs do so after they have connected, and a refused
-// one reads nothing of its inbox. The gateway keeps the keys, and shows them to the devices of the same AID. It has no
-// agent's key, and does not split messages encrypted for several devices: of any other AID there are no keys, so SDKs
-// know that they cannot encrypt.
+// Clients publish keys by which others could encrypt to their devices. SDKs do so after they have connected, and one
+// that is refused reads nothing of its inbox. The gateway keeps the keys, and shows them to the devices of the same
+// AID. It has no agent's key, and does not split messages encrypted for several devices: of any other AID there are no
+// keys, so SDKs know that they cannot encrypt.
 
 // The limits of the keys of an AID. They are written with each message.
 const (

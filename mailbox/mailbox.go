@@ -35,11 +35,11 @@ const (
 	maxMessages      = 1000             // of all
 	maxBytes         = 16 << 20         // of all
 	maxConversations = 200              // conversations of an AID
-	maxDevices       = 64               // devices with kept acknowledgements
+	maxDevices       = 64               // devices of an AID whose acknowledgements are kept
 	recallFor        = 2 * time.Minute  // for recalling a message
 	maxMessage       = 900_000          // bytes of one message, to fit into a frame
 	maxText          = 256 << 10        // bytes of the text of one message of an agent; a longer text is several messages
-	maxSent          = 10_000           // messages of all clients with a remembered sender
+	maxSent          = 10_000           // messages of all clients whose senders are remembered
 	idleInboxes      = 1024             // unused inboxes in memory
 	scanEvery        = 30 * time.Second // the least time between two visits of an inbox
 )

@@ -18,8 +18,8 @@ import (
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
-// A call is answered by the owner of the shard with its inbox, for reading or writing: the client's, or the inbox of
-// the client receiving a message. A message has an id before it is handed on, to be sent only once.
+// A call is answered by the owner of the shard with the inbox that it reads or writes: the client's own, or that of the
+// client to which a message goes. A message has an id before it is handed on, so it is sent only once.
 
 // handed is a call of a client, as it is handed to the owner.
 type handed struct {
@@ -130,7 +130,7 @@ func (m *Mailbox) sendAnywhere(ctx context.Context, c Caller, params gjson.Resul
 	return m.callAnywhere(ctx, c, inbox, "message.send", params)
 }
 
-// callAnywhere answers a call by the owner of an inbox.
+// callAnywhere is callHere by the owner of an inbox.
 func (m *Mailbox) callAnywhere(
 	ctx context.Context, c Caller, inbox, method string, params gjson.Result,
 ) ([]byte, error) {
@@ -138,7 +138,7 @@ func (m *Mailbox) callAnywhere(
 	return back.Result, err
 }
 
-// sentBy returns this process's knowledge of a message: of the client's, or else of another one's with the same id.
+// sentBy returns what this process knows of a message: of the client's, or else of another one's with the same id.
 func (m *Mailbox) sentBy(from, id string) (s sentMessage, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -47,8 +47,8 @@ func (o *outage) Load(ctx context.Context, log string) (replay.Head, []byte, []r
 	return o.Store.Load(ctx, log)
 }
 
-// TestOutage: after a time without the use of an inbox, a client gets everything it has missed, and nothing twice,
-// whatever is the first to succeed again.
+// TestOutage: after an inbox could not be used for a time, a client gets everything it has missed, and nothing twice,
+// no matter which call is the first to succeed again.
 func TestOutage(t *testing.T) {
 	for failures := range int64(6) {
 		bubble.Test(t, func(t *testing.T) {

@@ -175,7 +175,7 @@ func (b *inbox) act(
 	return true, nil
 }
 
-// execute gives an agent a message, for starting the task it names, or continuing it, and returns the name of the log
+// execute gives an agent a message, which starts the task it names, or continues it, and returns the name of the log
 // with the agent's events. It does not wait for the agent. A started task is completed as soon as the agent has
 // finished. The agent knows it by its id, so no other task may have this id.
 func execute(ctx context.Context, c Caller, a Agent, m task.Message) (log string, err error) {
@@ -188,7 +188,7 @@ func execute(ctx context.Context, c Caller, a Agent, m task.Message) (log string
 	return r.Log, err
 }
 
-// over reports whether an error is due to the end of a conversation's task, so another one is started.
+// over reports whether an error says that the task of a conversation has ended, so another one is started.
 func over(err error) bool {
 	if state, ok := errors.AsType[*task.StateError](err); ok {
 		return state.State.Terminal()
@@ -283,7 +283,7 @@ func (b *inbox) withinQuota(from string) bool {
 	return own < free && ownBytes < freeBytes
 }
 
-// read returns up to which some device has acknowledged all.
+// read returns the seq up to which some device has acknowledged all.
 func (b *inbox) read() (seq uint64) {
 	for _, a := range b.meta.Acks {
 		seq = max(seq, a.Seq)

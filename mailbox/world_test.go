@@ -72,7 +72,7 @@ func (w *world) open() {
 	w.box.Set(map[string]Agent{agentAID: w.agent()})
 }
 
-// restart has the effects of the process's death.
+// restart does what the death of the process does.
 func (w *world) restart() {
 	w.box.Close()
 	w.open()

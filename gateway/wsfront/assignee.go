@@ -78,7 +78,7 @@ func (s *Session) work(ctx context.Context, r *request) error {
 	return r.Reply(mustJSON(map[string]string{"task_id": id, "status": status}))
 }
 
-// refuseWork returns the error of a method of assignees for a task without the client at work on it now.
+// refuseWork returns the error of a method of assignees for a task that the client does not work on now.
 func (s *Session) refuseWork(ctx context.Context, method string, c *call) error {
 	if c.entry.Assignee != s.AID && c.agent.Worker != s.AID {
 		return codec.AccessDenied("only the assignee of the task may call %s", method)

@@ -51,7 +51,7 @@ func (c *Connections) left(s *Session) {
 // maxShort is the number of short connections of one slot beside its long one, at most.
 const maxShort = 10
 
-// add adds a session after its login. It returns the older session of the same AID, device and slot, already taken
+// add adds a session after its login. It returns the older session of the same AID, device and slot, which it has taken
 // away, or the status for closing the new one.
 func (c *Connections) add(s *Session, l Limits) (replaced *Session, refused aun.CloseCode) {
 	c.mu.Lock()
@@ -138,7 +138,7 @@ func (c *Connections) Online(aid string) bool {
 	return n != nil && n.find(context.Background(), aid) != ""
 }
 
-// slotPrefix returns the part of a slot for the mutual exclusion of connections.
+// slotPrefix returns the part of a slot by which connections exclude each other.
 func slotPrefix(slot string) string {
 	if i := strings.IndexAny(slot, "/: "); i >= 0 {
 		return slot[:i]

@@ -43,7 +43,7 @@ func (s *Session) delegate(ctx context.Context, r *request) error {
 	return s.start(ctx, r, e)
 }
 
-// delegated notifies the followers of a task of a child.
+// delegated notifies the followers of a task that it has a child.
 func (s *Session) delegated(e *entry, child string) {
 	params := mustJSON(map[string]any{"task_id": e.Parent, "child_task_id": child, "assignee": e.Assignee,
 		"owner": e.Owner})

@@ -24,7 +24,7 @@ type entry struct {
 	revision uint64 // of its log; 0 while there is none
 }
 
-// role is a client's relation to a task, with its rights.
+// role is what a client may do with a task.
 type role uint8
 
 // The roles.

@@ -44,7 +44,7 @@ type EventService interface {
 	Event(s *Session, method string, params gjson.Result)
 }
 
-// A ThreadService is a Service with the tasks of threads of messages.
+// A ThreadService is a Service that knows the tasks of threads of messages.
 type ThreadService interface {
 	// TaskOf returns the last task of a client's thread with an agent, or, if agent is empty, with the only one having
 	// such a thread. It is empty if there is none.

@@ -18,7 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/partner"
 )
 
-// waits is a service with calls ending when their clients leave.
+// waits is a service whose calls end when their clients leave.
 type waits struct{}
 
 func (waits) Call(ctx context.Context, _ *Session, _ string, _ gjson.Result) ([]byte, error) {

@@ -38,7 +38,7 @@ func (s *Session) before(r *request) (result []byte, closing aun.CloseCode, err 
 	return result, closing, err
 }
 
-// proves are the methods for which something is verified or signed. The last one of a login has one more than the
+// proves are the methods for which something is verified or signed. One that concludes a login has one more than the
 // attempts of a login, itself included.
 var proves = map[string]int{
 	"auth.aid_login1": 1, "auth.aid_login2": 3, connectMethod: 2, "auth.refresh_token": 1,

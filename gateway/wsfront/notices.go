@@ -14,8 +14,8 @@ import (
 )
 
 // notice is a notification to the clients of an AID, with one frame for all. The memory of the frame is counted once,
-// and lent: if others need it, the connections still waiting for the frame are cut. A rereadable notice is kept only
-// while it is being sent: for a client reading nothing, it waits in the store.
+// and lent: if others need it, the connections still waiting for the frame are cut. A notice that can be read again is
+// kept only while it is being sent: for a client reading nothing, it waits in the store.
 type notice struct {
 	front  *Front
 	method string
@@ -73,7 +73,7 @@ func (n *notice) use(s *Session) {
 	}
 }
 
-// take returns the frame, maybe after a wait for it, for use until the session calls drop.
+// take returns the frame, perhaps after waiting for it. The session may use it until it calls drop.
 func (n *notice) take(s *Session) ([]byte, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -152,7 +152,7 @@ func (s *Session) send(n *notice) {
 	}
 }
 
-// sendOfMany is sendFrame for one of many frames: it waits while half of the queue is full, until ctx ends.
+// sendOfMany is sendFrame for one of many frames: it waits while the queue is half full, until ctx ends.
 func (s *Session) sendOfMany(ctx context.Context, frame []byte) {
 	s.sendFrame(frame)
 	for s.crowded() {
@@ -164,7 +164,7 @@ func (s *Session) sendOfMany(ctx context.Context, frame []byte) {
 	}
 }
 
-// crowded reports whether half of the queue of notifications is full.
+// crowded reports whether the queue of notifications is half full.
 func (s *Session) crowded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

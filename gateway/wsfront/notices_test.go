@@ -26,8 +26,8 @@ func unread(w *world, aid string, n int) (clients []*client, read chan struct{})
 	return clients, read
 }
 
-// TestNoticesThatAreNotRead: for clients reading nothing, the gateway holds the present frame, once for all, and
-// nothing of the waiting ones. When they read, they have all of it, in order.
+// TestNoticesThatAreNotRead: for clients reading nothing, the gateway holds the frame being sent, once for all of them,
+// and none of those waiting. When they read, they have all of it, in order.
 func TestNoticesThatAreNotRead(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -65,7 +65,7 @@ func TestNoticesThatAreNotRead(t *testing.T) {
 	})
 }
 
-// TestNoticesAreCounted: notifications without a second reading are within the limit of memory: a client not taking
+// TestNoticesAreCounted: notifications that cannot be read again are within the limit of memory: a client not taking
 // them is cut if there is none left, and others have all of them.
 func TestNoticesAreCounted(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {

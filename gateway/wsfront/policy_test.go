@@ -260,7 +260,7 @@ func TestOpenConnections(t *testing.T) {
 		w.start()
 		alice, bob := w.connect("alice.aid.test", "d"), w.connect("bob.aid.test", "d")
 		id, bobs := alice.create(reviewer, ""), bob.create(reviewer, "")
-		// replace puts another configuration in force. It returns a function for ending its time in force.
+		// replace puts another configuration in force. It returns a function to put it out of force.
 		replace := func(c Config) context.CancelFunc {
 			var stop context.CancelFunc
 			c.Drain, stop = context.WithCancel(t.Context())

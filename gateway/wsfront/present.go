@@ -14,7 +14,7 @@ import (
 // Anyone may ask for the certificate of a logged-in client. So few questions to other processes are under way at once,
 // and nothing is kept of the answers.
 
-// maxLooks is the number of questions for clients at other processes served at once, at most.
+// maxLooks is how many clients may be looked for at other processes at once.
 const maxLooks = 16
 
 // certificateOf asks a process for the certificates of a client.

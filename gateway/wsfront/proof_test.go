@@ -117,8 +117,8 @@ func TestSessionEndsWithItsCertificate(t *testing.T) {
 	})
 }
 
-// TestRevokedAtReload: when a configuration has been replaced, clients not accepted by the new one are ended at once,
-// also on connections of the old one. Other clients may use these until they are drained.
+// TestRevokedAtReload: when a configuration has been replaced, sessions not accepted by the new one end at once, also
+// on connections of the old one. Other clients may use these until they are drained.
 func TestRevokedAtReload(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestRoles: the callers of each method of a task, by the visibility of the task.
+// TestRoles: the roles that may call each method of a task, by the visibility of the task.
 func TestRoles(t *testing.T) {
 	const (
 		notFound, denied, delegation = -32170, -32175, -32178

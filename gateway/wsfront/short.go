@@ -94,7 +94,7 @@ func (s *Session) checkIdle() {
 	}
 }
 
-// errShortCapacity is the error of a short connection if its device and slot have the greatest number of them.
+// errShortCapacity is the error of a short connection if its device and slot have as many as they may.
 var errShortCapacity = &aun.Error{Code: codes.LimitExceeded,
 	Message: "short_connection_capacity_exceeded: a device and slot have at most " + strconv.Itoa(maxShort) +
 		" short connections",

@@ -110,7 +110,7 @@ func TestShortIdle(t *testing.T) {
 	})
 }
 
-// TestDisconnectDetails: the client learns the successor of its connection, and the limit it has reached.
+// TestDisconnectDetails: the client learns which connection has taken the place of its own, and which limit is reached.
 func TestDisconnectDetails(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)

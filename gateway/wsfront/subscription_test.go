@@ -22,8 +22,8 @@ func (c *client) subscribe(id string) {
 	c.must("task.subscribe", `{"task_ids":["`+id+`"]}`)
 }
 
-// TestResume: a device subscribing again after a cut continues at its old position; an event possibly sent already has
-// the same number. Another device begins now.
+// TestResume: a device subscribing again after a cut continues at its old position; an event that may have been sent
+// already has the same number. Another device begins now.
 func TestResume(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := newWorld(t)

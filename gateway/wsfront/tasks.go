@@ -59,7 +59,7 @@ type call struct {
 	entry *entry // nil if the client is the assignee, and the owner speaks another dialect
 	agent *Agent
 	role  role
-	peer  identity.Peer // for the call of the agent's gateway: the owner's
+	peer  identity.Peer // as which the agent's gateway is called: the owner's
 
 	starts  bool // the request starts it, and entry is to be stored with it
 	unknown bool // no agent is known to have the task
