@@ -150,7 +150,7 @@ func askingCommand(route *adminapi.Route, c *adminapi.Command) *cobra.Command {
 	return a.Command
 }
 
-// completions are the values for the completion in a shell, by the flag.
+// completions are the values that a shell completes, by the flag.
 var completions = map[string][]cobra.Completion{
 	"state": append([]cobra.Completion{string(adminapi.PendingTask)}, statesOfAIP()...),
 	"sort":  {adminapi.SortNewest, adminapi.SortName},
@@ -241,9 +241,8 @@ func (a *asking) print(raw []byte, sentence string) error {
 	return err
 }
 
-// action returns the deed of a command for an action of the gateway: it asks the command's route, by its flags and by
-// the results of fill from the arguments, and prints the answer. The error of say becomes the command's, after the
-// print.
+// action returns the deed of a command that has the gateway do something: it asks the command's route, by its flags and
+// by what fill makes of the arguments, and prints the answer. Then the error of say is that of the command.
 func action[A any](
 	fill func(a *asking, q url.Values, args []string) (body any, err error), say func(*A) (string, error),
 ) deed {

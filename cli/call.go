@@ -203,7 +203,7 @@ const (
 	dialectV2 = "aip/2"
 )
 
-// checkDialect refuses flags missing in the dialect.
+// checkDialect refuses flags that the dialect does not have.
 func (f *callFlags) checkDialect() error {
 	switch {
 	case f.dialect != dialectV1 && f.dialect != dialectV2:

@@ -17,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 )
 
-// showCluster prints the gateways of a common store, and its shards.
+// showCluster prints the gateways sharing a store, and its shards.
 func showCluster(a *asking) func([]string) error {
 	a.jsonFlag("")
 	return func([]string) error {

@@ -101,8 +101,8 @@ func printJSON(cmd *cobra.Command, v any) error {
 	return writeJSON(cmd.OutOrStdout(), append(text, '\n'))
 }
 
-// exitStatus makes a command of a function with an exit status and an error for stderr as results. A status of 0 with
-// an error counts as 1.
+// exitStatus makes a command of a function that returns an exit status and an error for stderr. A status of 0 with an
+// error counts as 1.
 func exitStatus(f func(cmd *cobra.Command, args []string) (int, error)) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		status, err := f(cmd, args)

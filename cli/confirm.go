@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// confirmFlag adds the flag to leave out the question of a command changing much.
+// confirmFlag adds the flag by which a command that changes much asks nothing.
 func (a *asking) confirmFlag() {
 	a.Flags().BoolVar(&a.yes, "yes", false, "do not ask before anything is changed")
 }

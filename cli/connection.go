@@ -95,8 +95,8 @@ func (f *connectionFlags) client(url string) (*leader.Client, error) {
 	return client, nil
 }
 
-// shows returns a function to show a certificate to a server asking for one, whatever CAs the server names: without
-// trust in it, the server then says so, and does not miss a certificate. cert is nil for none.
+// shows returns a function to show a certificate to any server asking for one, also to one naming other CAs: the server
+// then says that it does not trust the certificate, and not that there is none. cert is nil for none.
 func (f *connectionFlags) shows(cert *tls.Certificate) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	asked := new(atomic.Bool)
 	f.asked = asked
@@ -166,8 +166,8 @@ func inPKI(name string) string {
 	return path
 }
 
-// explainTLS adds the user's options to an error of a handshake. asked is set if the server has asked for a
-// certificate: an error of another server is no word about it.
+// explainTLS adds to an error of a handshake what the user can do. asked is set if the server has asked for a
+// certificate: the error of any other server says nothing about one.
 func explainTLS(err error, withoutCertificate, asked bool) error {
 	var unknown x509.UnknownAuthorityError
 	other, isOther := errors.AsType[*identity.OtherServerError](err)

@@ -54,8 +54,8 @@ func selfSigned(t *testing.T, name, host string) (pair tls.Certificate, cert str
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, cert
 }
 
-// TestCertificateOfAnotherCA: a server naming its CAs is shown a certificate of another one, so its error is a lack of
-// trust.
+// TestCertificateOfAnotherCA: a server naming its CAs is shown a certificate of another one, so it says that it does
+// not trust it.
 func TestCertificateOfAnotherCA(t *testing.T) {
 	url, p := partnerAt(t, func(gjson.Result, string) string { return awaiting })
 	_, cert := selfSigned(t, "Agents of another registrar", "localhost")

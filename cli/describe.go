@@ -25,7 +25,7 @@ import (
 // describeTimeout is the time for all requests of describe together.
 const describeTimeout = 30 * time.Second
 
-// maxCard is the largest size of a read card, in bytes.
+// maxCard is the largest size of a card, in bytes.
 const maxCard = 1 << 20
 
 func describeCommand() *cobra.Command {

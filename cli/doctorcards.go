@@ -93,8 +93,8 @@ func leadsElsewhere(ctx context.Context, client *http.Client, at string) string 
 	return unanswered(status, err)
 }
 
-// unanswered returns the meaning of the missing answer of a Partner; nothing if a Partner may answer only callers with
-// a proof of their identity.
+// unanswered says what it means that no Partner has answered; nothing if one may answer only callers with a proof of
+// their identity.
 func unanswered(status int, err error) string {
 	switch {
 	case err != nil && strings.Contains(err.Error(), "remote error: tls"): // it asks for a client certificate

@@ -13,8 +13,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 )
 
-// runningFindings returns the findings of a gateway running with the configuration, beyond those from the
-// configuration. There are none if none runs.
+// runningFindings returns what a gateway running with the configuration knows, and the configuration does not. It is
+// nothing if no gateway runs.
 func runningFindings(ctx context.Context, config, adapter string) (findings []doctor.Finding) {
 	if _, err := os.Stat("Caddyfile"); config == "" && err == nil {
 		config = "Caddyfile"

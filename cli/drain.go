@@ -11,7 +11,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 )
 
-// drainPoll is the interval of a drain to look at the rest.
+// drainPoll is how often a drain looks at what is left.
 const drainPoll = 500 * time.Millisecond
 
 // drain begins or ends a drain, and may wait until it is over.

@@ -17,10 +17,10 @@ import (
 const (
 	maxEnded  = 1000 // tasks ended by one command
 	endAtOnce = 8    // of them, at the same time
-	maxNamed  = 5    // tasks named for each reason of a failed end
+	maxNamed  = 5    // tasks named for each reason why some have not ended
 )
 
-// endings are the words and the selection of a command to end tasks, by the state of the end.
+// endings are what a command to end tasks says and selects, by the state in which they end.
 var endings = map[task.State]struct {
 	verb string
 	from []string // the states from which an operator can end a task so
@@ -134,8 +134,8 @@ func filterFlags(a *asking) string {
 	return strings.Join(names, ", ")
 }
 
-// endAll ends tasks, some at a time. It prints the number of ended ones, and the reasons of the others, and returns the
-// number of the others.
+// endAll ends tasks, some at a time. It prints how many have ended, and why others have not, and returns the number of
+// the others.
 func (a *asking) endAll(list []adminapi.Task, end task.State) (failed int) {
 	var lock sync.Mutex
 	reasons := make(map[string][]string) // the ids of the tasks not ended

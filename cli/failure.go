@@ -20,7 +20,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// explain adds to an error its meaning, and the command to continue. It leaves an error in the Partner's answer
+// explain adds to an error what it means, and the command to continue. It leaves an error in the Partner's answer
 // unchanged.
 func (c *leaderCall) explain(err error) error {
 	var refused *leader.Error
@@ -141,7 +141,7 @@ the call has a certificate, but the site has not asked for it; its operator adds
 // maxBodyShown is the largest printed part of the body of an unexpected answer, in bytes.
 const maxBodyShown = 500
 
-// explain adds the user's options to an error of a connection, or of an answer not from a Partner.
+// explain adds what the user can do to an error of a connection, or of an answer not from a Partner.
 func (f *connectionFlags) explain(err error) error {
 	var status *leader.StatusError
 	var format *leader.FormatError
@@ -176,8 +176,8 @@ func excerpt(body []byte) string {
 	return "\n  " + strings.ReplaceAll(clean(strings.ToValidUTF8(text, "\ufffd")), "\n", "\n  ")
 }
 
-// unsent reports whether by an error no Partner has got the command: nothing was connected, a side has refused the
-// other's certificate, or another server has answered.
+// unsent reports whether an error means that no Partner has got the command: nothing was connected, a side has refused
+// the other's certificate, or another server has answered.
 func unsent(err error) bool {
 	var status *leader.StatusError
 	if errors.As(err, &status) || errors.Is(err, leader.ErrEmpty) {

@@ -160,7 +160,7 @@ func (l *listing[P, E]) show(print func(*tabwriter.Writer, *E) error) deed {
 	}
 }
 
-// agentOf returns the name of a Partner: the one for people, else the one in the names of its tasks.
+// agentOf returns the name of a Partner: the one for people, else the one under which its tasks are stored.
 func agentOf(name adminapi.OfAgent, partner string) string {
 	return clean(cmp.Or(name.AgentName, partner))
 }

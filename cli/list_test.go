@@ -42,7 +42,7 @@ func TestSharedList(t *testing.T) {
 	}
 }
 
-// TestListWithoutAMatch: a list left empty by a filter describes the entries without it.
+// TestListWithoutAMatch: a list left empty by a filter says what there is without it.
 func TestListWithoutAMatch(t *testing.T) {
 	stream := func(task, agent string) adminapi.Stream {
 		return adminapi.Stream{TaskName: adminapi.TaskName{Partner: "https://agent", Leader: "ann", Task: task},

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// progress shows the wait of a command, and its duration, in a line removed before anything else is printed.
+// progress shows that a command waits, and for how long, in a line removed before anything else is printed.
 type progress struct {
 	out  io.Writer
 	what string
@@ -22,7 +22,7 @@ type progress struct {
 	paused bool
 }
 
-// progress begins to show the wait of the command, if stderr is a terminal and people read the output.
+// progress begins to show that the command waits, if stderr is a terminal and people read the output.
 func (c *leaderCall) progress(what string) *progress {
 	out := c.cmd.ErrOrStderr()
 	if f, ok := out.(*os.File); !ok || c.json || !isTerminal(f) {

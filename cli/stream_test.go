@@ -123,7 +123,7 @@ func TestStreamEndsAtTheCurrentState(t *testing.T) {
 	}
 }
 
-// A command interrupted, or giving up, prints the command to continue, with its own connection.
+// A command that is interrupted, or gives up, prints the command to continue, with the connection of its own.
 func TestCallPrintsHowToContinue(t *testing.T) {
 	t.Chdir(t.TempDir())
 	streaming := taskWith(t, "accepted", "working")
@@ -136,7 +136,7 @@ func TestCallPrintsHowToContinue(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		args   []string
-		until  string // the output to interrupt the command after; empty for none
+		until  string // the output after which the command is interrupted; empty for none
 		status int
 		resume string
 	}{
@@ -214,7 +214,7 @@ func TestCallExplainsHTTPErrors(t *testing.T) {
 	}
 }
 
-// On a terminal, a line shows the wait of the command. It is removed before anything else is printed.
+// On a terminal, a line says that the command waits. It is removed before anything else is printed.
 func TestProgress(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

@@ -161,7 +161,7 @@ func TestCancelTask(t *testing.T) {
 	}
 }
 
-// TestCompletedFlags: a shell completes the values of flags with few.
+// TestCompletedFlags: a shell completes the values of flags that have few.
 func TestCompletedFlags(t *testing.T) {
 	for flag, want := range map[string]string{
 		"--sort":  "newest\nname\n",

@@ -18,7 +18,7 @@ const (
 	thereValues  = 5    // of one parameter are named
 )
 
-// there describes the entries without a filter, if the filter leaves nothing: their number, and their values of the
+// there says what there is without the filter, if the filter leaves nothing: how many entries, and their values of the
 // filter's parameters. It is empty if there are none, or no filter.
 func (l *listing[P, E]) there(a *asking, filter url.Values) string {
 	if len(filter) == 0 {
