@@ -41,7 +41,7 @@ type Node struct {
 	Assignees wsfront.Assignees // of AUN, at all gateways
 
 	log     func(name string) *slog.Logger
-	working atomic.Pointer[gateway.Tasks] // Tasks, for those who may ask before it is set
+	working atomic.Pointer[gateway.Tasks] // Tasks, for Busy, which may be asked before
 
 	late    sync.Mutex       // held while what follows is opened, for as long as a shard takes to open or close
 	indexed *wsfront.Index   // of AUN; opened when it is first needed

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestCounterWaits: who waits goes on when the last one has left, or after the time, and at once where there is none.
+// TestCounterWaits: a wait ends when the last one has left, or after the time, and at once if there is none.
 func TestCounterWaits(t *testing.T) {
 	for _, c := range []struct {
 		what  string

@@ -160,7 +160,7 @@ func TestTailAllForgotten(t *testing.T) {
 	})
 }
 
-// TestTailLimit: who asks for changes learns that a gateway sends them to as many as it may already.
+// TestTailLimit: a stream is refused if another gateway has as many tails as it may.
 func TestTailLimit(t *testing.T) {
 	all := tailNodes(t, 2)
 	defer all[1].Close()

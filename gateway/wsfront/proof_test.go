@@ -46,7 +46,7 @@ func (c *client) endsWith(want aun.CloseCode) {
 	for len(c.events) > 0 {
 		last = (<-c.events).method
 	}
-	if told := last == "event/gateway.disconnect"; got != want || told != (want != aun.ClosePolicy) {
+	if informed := last == "event/gateway.disconnect"; got != want || informed != (want != aun.ClosePolicy) {
 		c.t.Errorf("the connection is closed with %d after %q, want %d", got, last, want)
 	}
 }
