@@ -72,15 +72,11 @@ func echoes(m aunpeer.Received, say func(map[string]any)) {
 		say(map[string]any{"type": "menu.response", "items": []any{}})
 		return
 	}
-	for _, p := range []map[string]any{
-		{"type": "event", "event": "task.started"},
-		{"type": "text", "text": "echo: " + m.Text},
-		{"type": "text", "text": "ok"},
-		{"type": "event", "event": "task.completed"},
-	} {
-		p["thread_id"] = m.Thread
-		say(p)
-	}
+	inThread(m, say,
+		map[string]any{"type": "event", "event": "task.started"},
+		map[string]any{"type": "text", "text": "echo: " + m.Text},
+		map[string]any{"type": "text", "text": "ok"},
+		map[string]any{"type": "event", "event": "task.completed"})
 }
 
 // send sends a text to the agent.
@@ -96,13 +92,29 @@ type aunMessage struct {
 	Payload aunpeer.Payload
 }
 
+// received returns the next message of a connection.
+func (s *aunSite) received(conn *aunpeer.Conn) (m aunMessage) {
+	s.t.Helper()
+	f := must(conn.Event(s.soon(), func(f aunpeer.Frame) bool { return f.Method == "event/message.received" }))(s.t)
+	noError(s.t, json.Unmarshal(f.Params, &m))
+	return m
+}
+
+// onlyTexts returns the texts in messages.
+func onlyTexts(list []aunMessage) (texts []string) {
+	for _, m := range list {
+		if m.Payload.Type == "text" {
+			texts = append(texts, m.Payload.Text)
+		}
+	}
+	return texts
+}
+
 // until returns the messages of a connection up to the next one that says the end of a task.
 func (c *aunCalls) until(conn *aunpeer.Conn) (list []aunMessage) {
 	c.t.Helper()
 	for {
-		var m aunMessage
-		f := must(conn.Event(c.soon(), func(f aunpeer.Frame) bool { return f.Method == "event/message.received" }))(c.t)
-		noError(c.t, json.Unmarshal(f.Params, &m))
+		m := c.received(conn)
 		if list = append(list, m); m.Payload.Event == "task.completed" {
 			return list
 		}
@@ -171,14 +183,10 @@ var wildAUNCallers = []wildRow{
 				var page struct{ Messages []aunMessage }
 				c.read(conn, "message.pull", map[string]any{"after_seq": heard[len(heard)-1].Seq, "limit": 50}, &page)
 				if heard = append(heard, page.Messages...); len(page.Messages) == 0 {
-					must(conn.Event(c.soon(), func(f aunpeer.Frame) bool { return f.Method == "event/message.received" }))(c.t)
+					c.received(conn)
 				}
 			}
-			for _, m := range heard {
-				if m.Payload.Type == "text" {
-					end.Products = append(end.Products, m.Payload.Text)
-				}
-			}
+			end.Products = onlyTexts(heard)
 			return end
 		},
 	}.row(),
@@ -227,11 +235,7 @@ var wildAUNCallers = []wildRow{
 			conn := must(c.me.Online(c.soon()))(c.t)
 			defer conn.Cut()
 			c.send(conn, "hello")
-			for _, m := range c.until(conn) {
-				if m.Payload.Type == "text" {
-					end.Products = append(end.Products, m.Payload.Text)
-				}
-			}
+			end.Products = onlyTexts(c.until(conn))
 			return end
 		},
 	}.row(),
@@ -273,11 +277,7 @@ var wildAUNCallers = []wildRow{
 				conn := must(c.me.Online(c.soon()))(c.t)
 				defer conn.Cut()
 				c.send(conn, text)
-				for _, m := range c.until(conn) {
-					if m.Payload.Type == "text" {
-						end.Products = append(end.Products, m.Payload.Text)
-					}
-				}
+				end.Products = append(end.Products, onlyTexts(c.until(conn))...)
 				if n > 0 {
 					break
 				}

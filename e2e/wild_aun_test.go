@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"crypto/x509"
-	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -59,10 +58,7 @@ func (r aunRow) byMessages(t *testing.T, at string) (end wildEnd) {
 		must(conn.Call(s.soon(), "message.send", map[string]any{"to": aunAgent,
 			"payload": aunpeer.Payload{Type: "text", Text: wildTurns[n], ThreadID: "th", ChatID: "th"}}))(t)
 		for answer := ""; answer == ""; end.Products = []string{answer} {
-			var m aunMessage
-			f := must(conn.Event(s.soon(), func(f aunpeer.Frame) bool { return f.Method == "event/message.received" }))(t)
-			noError(t, json.Unmarshal(f.Params, &m))
-			switch p := m.Payload; {
+			switch p := s.received(conn).Payload; {
 			case p.Type == "thought":
 				for _, it := range p.Items {
 					if it.Kind == "text" {
@@ -121,6 +117,14 @@ func (r aunRow) byLeader(t *testing.T, at string) (end wildEnd) {
 	return end
 }
 
+// inThread says payloads in the thread of a message.
+func inThread(m aunpeer.Received, say func(map[string]any), payloads ...map[string]any) {
+	for _, p := range payloads {
+		p["thread_id"] = m.Thread
+		say(p)
+	}
+}
+
 var wildAUN = []wildRow{
 	aunRow{
 		name: "says `task.started`, what it thinks, its answer, `task.completed`, and that status in the next turn",
@@ -157,16 +161,13 @@ var wildAUN = []wildRow{
 	aunRow{
 		name: "says what it thinks, and a status `processing` with a text, before its answer",
 		rule: func(m aunpeer.Received, say func(map[string]any)) {
-			for _, p := range []map[string]any{
-				{"type": "event", "event": "task.started"},
-				{"type": "thought", "items": []aunpeer.Item{{Kind: "tool_call"}, {Kind: "text", Text: "I think"}}},
-				{"type": "status", "state": "processing", "text": "I read"},
-				{"type": "text", "text": "done: " + m.Text},
-				{"type": "event", "event": "task.completed"},
-			} {
-				p["thread_id"] = m.Thread
-				say(p)
-			}
+			inThread(m, say,
+				map[string]any{"type": "event", "event": "task.started"},
+				map[string]any{"type": "thought",
+					"items": []aunpeer.Item{{Kind: "tool_call"}, {Kind: "text", Text: "I think"}}},
+				map[string]any{"type": "status", "state": "processing", "text": "I read"},
+				map[string]any{"type": "text", "text": "done: " + m.Text},
+				map[string]any{"type": "event", "event": "task.completed"})
 		},
 		want: []string{"done: hello"},
 		says: []string{"I think", "I read"},
@@ -174,15 +175,11 @@ var wildAUN = []wildRow{
 	aunRow{
 		name: "sends a file as an object of its storage, without a URL",
 		rule: func(m aunpeer.Received, say func(map[string]any)) {
-			for _, p := range []map[string]any{
-				{"type": "event", "event": "task.started"},
-				{"type": "file", "attachments": []map[string]any{
+			inThread(m, say,
+				map[string]any{"type": "event", "event": "task.started"},
+				map[string]any{"type": "file", "attachments": []map[string]any{
 					{"owner_aid": aunAgent, "object_key": "shared/f.txt", "filename": "f.txt"}}},
-				{"type": "event", "event": "task.completed"},
-			} {
-				p["thread_id"] = m.Thread
-				say(p)
-			}
+				map[string]any{"type": "event", "event": "task.completed"})
 		},
 		want: []string{"f.txt"},
 	}.row(),
