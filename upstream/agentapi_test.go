@@ -222,7 +222,7 @@ func TestCancelOfASession(t *testing.T) {
 		{"a message that waits to be sent", "/stop", nil, func(c *agent.Turn) {
 			c.From, c.HasWork = task.Working, func(context.Context) bool { return false }
 		}, "canceled", nil},
-		{"a message that is not saysAll", "/stop", status(204, ""), func(c *agent.Turn) {
+		{"a message that is not answered", "/stop", status(204, ""), func(c *agent.Turn) {
 			c.From, c.HasWork = task.Working, func(ctx context.Context) bool { <-ctx.Done(); return true }
 		}, "canceled", stopped},
 		{"a task whose run has ended meanwhile", "/stop", nil, func(c *agent.Turn) {
@@ -234,7 +234,7 @@ func TestCancelOfASession(t *testing.T) {
 				return nil
 			}
 		}, "canceled", nil},
-		{"no path, and a message that is not saysAll", "", nil, func(c *agent.Turn) {
+		{"no path, and a message that is not answered", "", nil, func(c *agent.Turn) {
 			c.From, c.HasWork = task.Working, func(ctx context.Context) bool { <-ctx.Done(); return true }
 		}, "canceled: canceled here; agentapi cannot cancel, so the connection to the agent was closed, and the agent " +
 			"may continue its work", nil},
