@@ -80,17 +80,17 @@ func (x asked) Next() (Message, error) {
 // connections that have lost their step.
 const maxOtherAnswers = 3
 
-// refused returns the error for a message of the agent not understood by the codec, or for an error in it.
+// refused returns the error for a message of the agent not understood by the codec, or for an error in it, without the
+// Secrets.
 func (r *run) refused(x asked, err error) error {
-	err = r.config.Secrets.HideIn(err)
-	if !errors.Is(err, translate.ErrOtherAnswer) {
-		return x.Explain(err)
+	if errors.Is(err, translate.ErrOtherAnswer) {
+		return r.paired(err)
 	}
-	return r.paired(err)
+	return x.Explain(r.config.Secrets.HideIn(err))
 }
 
-// paired returns the error for an answer to another request; any other error it returns as it is. The answer may be one
-// to another Leader, on a connection that has lost its step. So the agent is asked again, on another one.
+// paired returns the error for an answer to another request; from any other error it only takes the Secrets. The answer
+// may be one to another Leader, on a connection that has lost its step. So the agent is asked again, on another one.
 func (r *run) paired(err error) error {
 	err = r.config.Secrets.HideIn(err)
 	if !errors.Is(err, translate.ErrOtherAnswer) {
