@@ -106,6 +106,31 @@ func eachMember(object []byte, f func(key, value []byte) bool) {
 	}
 }
 
+// ReplaceStrings returns a value in valid JSON with f of each of its strings, names of members too, in place of it.
+// Everything else stays as it is written. The value itself is not changed.
+func ReplaceStrings(value json.RawMessage, f func(text string) string) json.RawMessage {
+	var out []byte
+	from := 0 // begin of the part of value not in out yet
+	for at := 0; at < len(value); {
+		end := at + 1
+		if value[at] == '"' {
+			if end = skipString(value, at); end == at {
+				break
+			}
+			text := unquote(value[at:end])
+			if by := f(text); by != text {
+				out = AppendString(append(out, value[from:at]...), by)
+				from = end
+			}
+		}
+		at = end
+	}
+	if from == 0 {
+		return value
+	}
+	return append(out, value[from:]...)
+}
+
 func isObject(value []byte) bool { return len(value) > 0 && value[0] == '{' }
 
 func skipSpace(b []byte, i int) int {
@@ -121,17 +146,14 @@ func skipValue(b []byte, i int) int {
 	for at := i; at < len(b); at++ {
 		switch b[at] {
 		case '"':
-			for at++; at < len(b) && b[at] != '"'; at++ {
-				if b[at] == '\\' {
-					at++
-				}
-			}
-			if at >= len(b) {
+			end := skipString(b, at)
+			if end == at {
 				return i
 			}
 			if depth == 0 {
-				return at + 1
+				return end
 			}
+			at = end - 1
 		case '{', '[':
 			depth++
 		case '}', ']':
@@ -151,4 +173,17 @@ func skipValue(b []byte, i int) int {
 		return i
 	}
 	return len(b)
+}
+
+// skipString returns the end of the string at i; i if it has none.
+func skipString(b []byte, i int) int {
+	for at := i + 1; at < len(b); at++ {
+		switch b[at] {
+		case '\\':
+			at++
+		case '"':
+			return at + 1
+		}
+	}
+	return i
 }

@@ -64,6 +64,26 @@ func TestDiffExtensions(t *testing.T) {
 	}
 }
 
+// TestReplaceStrings: names and values are replaced in whatever way they are written, and the rest stays as it is.
+func TestReplaceStrings(t *testing.T) {
+	for value, want := range map[string]string{
+		``: ``, `1`: `1`, ` { "b" : [ "\n" , "\u0062" ] } `: ` { "b" : [ "\n" , "\u0062" ] } `,
+		`{"a":["\u0061","b\n",{"a":1}],"c":"a\\"}`: `{"\"":["\"","b\n",{"\"":1}],"c":"a\\"}`,
+		`["a","a`: `["\"","a`,
+	} {
+		before := []byte(value)
+		got := ReplaceStrings(before, func(text string) string {
+			if text == "a" {
+				return `"`
+			}
+			return text
+		})
+		if string(got) != want || string(before) != value {
+			t.Errorf("%s is %s, want %s", value, got, want)
+		}
+	}
+}
+
 // FuzzMembers holds the reader of objects against encoding/json, and has it read anything.
 func FuzzMembers(f *testing.F) {
 	for _, s := range []string{`{"a":1,"b":[{"c":"}"}],"\u0063":"\\\""}`, ` { "a" : { } , "b" : null } `, `{}`, `[1]`,

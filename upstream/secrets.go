@@ -4,7 +4,6 @@ package upstream
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -95,42 +94,6 @@ func (s *Secrets) withoutBegin(text string) (_ string, ok bool) {
 	return text, false
 }
 
-// hideIn returns JSON without the secrets in its strings.
-func (s *Secrets) hideIn(value json.RawMessage) json.RawMessage {
-	rest, dst := string(value), value[:0:0]
-	for {
-		begin := strings.IndexByte(rest, '"')
-		if begin < 0 {
-			return append(dst, rest...)
-		}
-		dst = append(dst, rest[:begin]...)
-		raw := rest[begin:endOfString(rest, begin)]
-		var text string
-		if json.Unmarshal([]byte(raw), &text) != nil {
-			return append(dst, rest[begin:]...) // it is no JSON
-		}
-		if hidden := s.Hide(text); hidden != text {
-			dst = task.AppendString(dst, hidden)
-		} else {
-			dst = append(dst, raw...)
-		}
-		rest = rest[begin+len(raw):]
-	}
-}
-
-// endOfString returns the place behind the JSON string at a place of a text.
-func endOfString(text string, begin int) int {
-	for i := begin + 1; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return len(text)
-}
-
 // HideIn returns an error of a codec, or one like it, without the secrets.
 func (s *Secrets) HideIn(err error) error {
 	e, ok := err.(*task.Error)
@@ -164,10 +127,12 @@ func (s *Secrets) hideInEnd(rep *agent.Report) {
 	if s == nil || rep.State != task.Failed && rep.State != task.Rejected && rep.State != task.Canceled {
 		return
 	}
-	rep.Extensions, rep.TaskExtensions = s.hideIn(rep.Extensions), s.hideIn(rep.TaskExtensions)
+	rep.Extensions = task.ReplaceStrings(rep.Extensions, s.Hide)
+	rep.TaskExtensions = task.ReplaceStrings(rep.TaskExtensions, s.Hide)
 	rep.Items = slices.Clone(rep.Items)
 	for i := range rep.Items {
 		it := &rep.Items[i]
-		it.Text, it.Data, it.Metadata = s.Hide(it.Text), s.hideIn(it.Data), s.hideIn(it.Metadata)
+		it.Text = s.Hide(it.Text)
+		it.Data, it.Metadata = task.ReplaceStrings(it.Data, s.Hide), task.ReplaceStrings(it.Metadata, s.Hide)
 	}
 }
