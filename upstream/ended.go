@@ -41,20 +41,22 @@ func (s *reading) note(rep *agent.Report) {
 	}
 }
 
-// endedBy returns the content of a stream if its agent may know nothing of the task afterwards (translate.Forgetter),
-// and has ended it: a broken connection is no such end.
+// isEnd reports whether an error is the end of a stream by its agent. A broken connection is no such end.
+func isEnd(err error) bool { return ReasonOf(err) == StreamCut && errors.Is(err, io.EOF) }
+
+// endedBy returns the content of a stream if its agent has ended it, and may know nothing of the task afterwards
+// (translate.Forgetter).
 func (r *run) endedBy(b brought, err error) *brought {
-	if r.facets.Forgetter == nil || ReasonOf(err) != StreamCut || !errors.Is(err, io.EOF) {
+	if r.facets.Forgetter == nil || !isEnd(err) {
 		return nil
 	}
 	return &b
 }
 
-// concluded returns the report for a stream ended by its agent behind an answer (translate.Concluder). A broken
-// connection is no such end.
+// concluded returns the report for a stream ended by its agent behind an answer (translate.Concluder).
 func (s *reading) concluded(err error) (agent.Report, bool) {
 	c, ok := s.codec.(translate.Concluder)
-	if !ok || s.run.ctx.Err() != nil || ReasonOf(err) != StreamCut || !errors.Is(err, io.EOF) {
+	if !ok || s.run.ctx.Err() != nil || !isEnd(err) {
 		return agent.Report{}, false
 	}
 	rep, ok := c.Conclude()

@@ -77,10 +77,10 @@ func (s *reading) next() (over bool, _ error) {
 	if err != nil && s.closing && s.run.ctx.Err() == nil {
 		err = errStreamEnded
 	}
-	if rep, ok := s.concluded(err); ok {
-		return s.end(rep)
-	}
 	if err != nil {
+		if rep, ok := s.concluded(err); ok {
+			return s.end(rep)
+		}
 		return s.fail(err)
 	}
 	rep.Stored = m.Stored
