@@ -75,7 +75,7 @@ func (a *Agent) Cancel(ctx context.Context, t *agent.Turn) (rep agent.Report, er
 	return rep, nil
 }
 
-// errNoWork is the error of a session not stopped because the agent does not work on the task.
+// errNoWork is the error of a cancel that is not sent, because the agent does not work on the task.
 var errNoWork = errors.New("upstream: the agent does not work on the task")
 
 // mayCancel returns errNoWork if a request would stop the run of another task (translate.SessionCanceler). It is called
@@ -88,8 +88,8 @@ func (r *run) mayCancel() error {
 	return nil
 }
 
-// hasWork reports whether the agent works on the task to be canceled. It waits for at most a time for the agent's
-// answer.
+// hasWork reports whether the agent works on the task to be canceled. It waits for the agent's answer, but not longer
+// than most.
 func (r *run) hasWork(most time.Duration) bool {
 	if r.turn.From.Settled() {
 		return false
@@ -162,8 +162,8 @@ func (a *Agent) Describe(ctx context.Context) ([]byte, error) {
 	return card, err
 }
 
-// get asks for the turn's task. The reference implementation of ACPs v1 fails for an unknown task. A task started by
-// the gateway's name for it can be started again.
+// get asks for the turn's task. The reference implementation of ACPs v1 fails if it does not know the task; a task that
+// is started by the gateway's name for it can be started again.
 func (r *run) get(ctx context.Context) (agent.Report, error) {
 	if r.facets.Getter == nil {
 		return agent.Report{}, task.Errorf(task.UnsupportedOperation,

@@ -44,8 +44,8 @@
 // # Acts never done twice
 //
 //   - An AIP Partner may act on a continue long before its task shows it, and ignores message ids
-//     (translate.LateActor). So a continue that it may have is sent again only if the messages kept by it of the task
-//     do not have it: a Leader can repeat a message, but cannot undo work done twice.
+//     (translate.LateActor). So a continue that it may have is sent again only if it is not among the messages that the
+//     Partner keeps of the task: a Leader can repeat a message, but cannot undo work done twice.
 //   - An answer to a message is its answer, also under the agent's own name for the task (run.renamed). After it
 //     nothing is sent again, even if the agent forgets the task. An agent with its own names for tasks may answer a
 //     continue by another task of the same session (wire.GoesOn). The answer to another request is no reason to repeat

@@ -22,9 +22,9 @@ const (
 	maxCompare = 200 // tasks
 )
 
-// taken are the names of tasks of this process's turns: none must be found for another turn, or given to another task.
-// The oldest are forgotten. The zero value is ready for use. Its methods may be called by any number of goroutines at
-// once.
+// taken are names in this process's turns: of tasks, none of which must be found for another turn or given to another
+// task, or of sessions. The oldest are forgotten. The zero value is ready for use. Its methods may be called by any
+// number of goroutines at once.
 type taken struct {
 	once  sync.Once
 	names *lru.Cache[string, holder]

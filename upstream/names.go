@@ -40,7 +40,7 @@ func (n *names) begin(t *agent.Turn) *naming {
 	return w
 }
 
-// set sets the name, unless it is set already; nil is for an agent without a name for it, or without one in this run.
+// set sets the name, unless it is set already; nil means that the agent gives no name, or none in this run.
 func (w *naming) set(ref *agent.Ref) {
 	if !w.over {
 		w.over, w.ref = true, ref

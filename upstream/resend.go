@@ -32,8 +32,8 @@ func (r *run) noteKept(rep *agent.Report) {
 	}
 }
 
-// mayResend returns an error if a message perhaps received must not be sent again, although the agent denies having it.
-// Without one, the message is to be sent again. cause is the reason the agent was asked, or nil.
+// mayResend returns an error if a message that the agent may have received must not be sent again, although the agent
+// denies having it. Without one, the message is to be sent again. cause is the reason the agent was asked, or nil.
 func (r *run) mayResend(cause error) error {
 	switch {
 	case ReasonOf(cause) == OtherAnswer: // the agent has taken the message, and answered it wrongly

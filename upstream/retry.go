@@ -89,7 +89,7 @@ func (p *retry) busy(err error) (again bool, _ error) {
 // undelivered retries a turn not received by the agent: nothing was sent, or the connection broke before the agent had
 // reported anything, and the agent, knowing the task by the gateway's name for it, denies having the turn for as long
 // as ResendAfter. The turn is given up after RetryFor, or after starvedMost if the gateway has no file descriptors
-// left. A turn perhaps sent is not sent again if the agent cannot say whether it has it.
+// left. A turn that may have been sent is not sent again if the agent cannot say whether it has it.
 func (p *retry) undelivered(err error) (again bool, _ error) {
 	r := p.run
 	p.tries++

@@ -211,8 +211,8 @@ func TestFindingWaits(t *testing.T) {
 	})
 }
 
-// TestResumeWaitsForTheAgent: a turn perhaps under way is not taken for one unknown to its agent because the agent is
-// yet to be found and is down.
+// TestResumeWaitsForTheAgent: a turn that may be under way does not count as unknown to its agent only because the
+// agent is yet to be found, and is down.
 func TestResumeWaitsForTheAgent(t *testing.T) {
 	for _, tc := range []struct {
 		name string

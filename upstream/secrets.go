@@ -12,8 +12,9 @@ import (
 )
 
 // Secrets are the values of the header fields of every request to an agent, but for Host, and the words in them: the
-// gateway's credentials. Of a word such as key=value the value is one, too, and of a login the password. Agents, and
-// proxies before them, repeat some in their errors. These stand in logs and are shown to Leaders. Nil hides nothing.
+// gateway's credentials. The value in a word such as key=value is a secret, too, and so is the password of a login.
+// Agents, and proxies in front of them, repeat credentials in their errors, and these stand in logs and are shown to
+// Leaders. Nil hides nothing.
 type Secrets struct {
 	values []string
 	hide   *strings.Replacer
@@ -23,7 +24,7 @@ const (
 	shortSecret = 4 // bytes: anything not longer is a word an agent may well say
 	redacted    = "REDACTED"
 	cutMark     = "…" // at the end of a cut text
-	maxCuts     = 8   // in one text: an error is made of few parts, each of which may be cut
+	maxCuts     = 8   // in one text: an error is made of few parts, and each may be cut
 )
 
 // NewSecrets returns the secrets in a header.

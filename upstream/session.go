@@ -14,7 +14,7 @@ import (
 // (translate.SessionNamer), and name the session in its answer.
 
 // refusesSession reports whether the agent has answered the message of a start by an error about the name of the
-// session, and so has done nothing. A message perhaps received by the agent before is not sent once more for that.
+// session, and so has done nothing. A message that the agent may have received before is not sent once more for that.
 func (r *run) refusesSession(err error) bool {
 	if r.Endpoint == nil || r.facets.SessionNamer == nil || r.turn.Ref.Session == "" || r.doubted || r.heard ||
 		ReasonOf(err) != Refused {

@@ -12,7 +12,7 @@ import (
 // signs are the signs of life of a polled agent in its answers, apart from the state of the task.
 type signs struct {
 	gone   bool      // it cannot be reached
-	back   time.Time // the time of its return, if the task has not changed since; zero for not gone
+	back   time.Time // the time of its return, if the task has not changed since; zero if it was not gone
 	denied time.Time // the time of its first denial of the task, by an ambiguous error
 }
 
@@ -42,7 +42,7 @@ func (s *signs) restarted(now time.Time, most time.Duration) bool {
 	return !s.back.IsZero() && now.Sub(s.back) >= most
 }
 
-// unknown reports whether the agent has denied knowing the task for a time, by an error with words to this effect. Some
+// unknown reports whether the agent has denied knowing the task for a time, by an error that says so in words. Some
 // agents store a task at the end of a turn, so it may know the task later.
 //
 // Lenient: an error to a question about a task that says "not found" in words

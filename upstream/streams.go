@@ -72,8 +72,8 @@ func (r *run) refusesStream(err error) bool {
 	return false
 }
 
-// failsAsStream reports whether an agent, of which no stream was seen yet, has answered a message by an error perhaps
-// due to the way of sending. The agent may have acted on the message, so it is not sent again.
+// failsAsStream reports whether an agent, of which no stream was seen yet, has answered a message by an error that the
+// way of sending may have caused. The agent may have acted on the message, so it is not sent again.
 func (r *run) failsAsStream(err error) bool {
 	if err == nil || r.heard || r.Endpoint.streams.seen.Load() || r.ctx.Err() != nil {
 		return false

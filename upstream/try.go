@@ -23,7 +23,7 @@ type Trial struct {
 	Events   int                   // the messages of its answer
 	First    time.Duration         // the time from the beginning to the first of them
 
-	States      []Stage // in order, the first maxStages; without stages of nothing new
+	States      []Stage // in order, the first maxStages; one that says nothing new is left out
 	State       task.State
 	Products    []task.Product
 	WithoutTask bool  // the agent has made no task

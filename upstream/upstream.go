@@ -68,8 +68,8 @@ type Resolver interface {
 	// Known returns the agent's endpoint; nil while it is not known yet. It does not wait.
 	Known() *Endpoint
 
-	// Fallback returns another endpoint for an agent without a method of from: it has done nothing. It returns nil if
-	// there is none to try.
+	// Fallback returns another endpoint for an agent that does not know a method of from, and so has done nothing. It
+	// returns nil if there is none to try.
 	Fallback(from *Endpoint) *Endpoint
 
 	// Close closes the idle connections.

@@ -31,7 +31,7 @@ type Hub struct {
 	ended  *simplelru.LRU[endedTask, task.State]
 }
 
-// endedTask names a task without a turn any more.
+// endedTask names a task that has no turn any more.
 type endedTask struct{ agent, id string }
 
 // NotifyBy sets the function to send an event, a whole frame, to all connections of an agent. It must not wait.

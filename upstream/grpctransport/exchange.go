@@ -37,7 +37,7 @@ type exchange struct {
 	idleTimeout time.Duration
 	span        tracing.ClientSpan
 	traced      http.Header // the trace, as header fields
-	// introduction names to the agent the caller it is asked for, and fields are those of the request alone.
+	// introduction names to the agent the caller behind a request, and fields are those of the request alone.
 	introduction, fields []translate.Field
 
 	// Of the goroutine. They are read when begun is closed, and failure when messages is.

@@ -35,7 +35,7 @@ type Config struct {
 	Header http.Header
 	TLS    *tls.Config // for https; default: the system's roots
 
-	// Introducer names to the agent the caller it is asked for, in metadata; nil for not at all. Header has none of its
+	// Introducer names to the agent the caller behind a request, in metadata; nil: it is not named. Header has none of its
 	// fields.
 	Introducer upstream.Introducer
 

@@ -34,7 +34,7 @@ type Config struct {
 	Header http.Header
 	TLS    *tls.Config // for https; default: the system's roots
 
-	// Introducer names to the agent the caller it is asked for; nil for not at all. Header has none of its fields.
+	// Introducer names to the agent the caller behind a request; nil: it is not named. Header has none of its fields.
 	Introducer upstream.Introducer
 
 	MaxReply int // largest size of an answer, in bytes; default 16 MiB
