@@ -18,8 +18,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// Call is a decoded and admitted call of a Leader. It is data, all of the call's execution needs, so the process with
-// the tasks of its Leader can execute it.
+// Call is a decoded and admitted call of a Leader. It is data, and holds everything that its execution needs, so the
+// process with the tasks of its Leader can execute it.
 type Call struct {
 	translate.Call
 	Leader  string // the owner of the call, as the Guard has it

@@ -28,8 +28,8 @@ type Answer struct {
 	Reply []byte
 	// Err is the error reported by Reply; nil for a result.
 	Err error
-	// Refused has all knowledge of the request of an error, except for the forms accepted by the caller: the front knows
-	// these. It is valid as long as Reply is.
+	// Refused is what is known of a request answered by an error, but for the forms that the caller accepts: the front
+	// knows these. It is valid as long as Reply is.
 	Refused translate.Refused
 	// Stream is nil for none. The front runs it and then closes it. It may release the Request before.
 	Stream *Stream

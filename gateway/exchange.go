@@ -17,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// exchange is a request, with all knowledge of it, until it is answered. It is a part of the Request: anything
+// exchange is a request, and all that is known of it, until it is answered. It is a part of the Request: anything
 // outliving the Request, such as a stream, keeps no reference to it.
 type exchange struct {
 	g    *Gateway

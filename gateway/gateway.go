@@ -156,7 +156,7 @@ func (g *Gateway) Dialects() []string { return g.cards.generations }
 // Base returns the path of the Partner's mount, without a slash at its end.
 func (g *Gateway) Base() string { return g.config.Base }
 
-// MaxBody returns the size of the body of a request, at most, in bytes. Of a larger body, a front reads one byte more.
+// MaxBody returns the most bytes of a request's body. Of a larger one, a front reads one byte more.
 func (g *Gateway) MaxBody() int { return g.config.Limits.Bytes }
 
 // URL returns the public URL of the mount point: the configured one, or else the one at the host used by a caller.

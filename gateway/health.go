@@ -47,7 +47,8 @@ func (g *Gateway) AskAgent(ctx context.Context) error { return g.agent.Check(ctx
 // WayToAgent returns whether messages to the agent ask for streams, and the reason; see upstream.Agent.Way.
 func (g *Gateway) WayToAgent(ctx context.Context) (way, why string) { return g.agent.Way(ctx) }
 
-// TryAgent sends the agent a text as a start of no caller, and returns the agent's doing; see upstream.Agent.Try.
+// TryAgent sends the agent a text as a start, without a caller, and returns a record of the agent's acts; see
+// upstream.Agent.Try.
 func (g *Gateway) TryAgent(ctx context.Context, text string) *upstream.Trial {
 	return g.agent.Try(ctx, text)
 }

@@ -45,11 +45,11 @@ func (r *Reader) Accepts(ctx context.Context, peer identity.Peer) identity.Peer 
 	return peer
 }
 
-// maxStranger is the size of the body of a caller without a proof, at most, in bytes, for handlers deciding about
-// requests before the Gateway does: strangers are to hold little there.
+// maxStranger is the most bytes of the body of a caller without a proof, for handlers deciding about requests before
+// the Gateway does: strangers are to hold little there.
 const maxStranger = 64 << 10
 
-// MaxBody returns the size of the body of a peer's request, at most, in bytes.
+// MaxBody returns the most bytes of the body of a peer's request.
 func (r *Reader) MaxBody(peer identity.Peer) int {
 	if peer.Verified() {
 		return r.g.MaxBody()

@@ -19,8 +19,7 @@ import (
 const (
 	// flushSize is the number of bytes after which gathered events are sent, although more can be had at once.
 	flushSize = 64 << 10
-	// trySize is the number of gathered bytes sent by a goroutine that must not wait, at most. A stream with more has
-	// fallen behind.
+	// trySize is the most gathered bytes sent by a goroutine that must not wait. A stream with more has fallen behind.
 	trySize = 16 << 10
 )
 

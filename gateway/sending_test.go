@@ -73,7 +73,7 @@ func (r *record) Flush() error {
 	return r.fail
 }
 
-// tried is a record with sending without a wait, mostly.
+// tried is a record that can mostly be sent to without a wait.
 type tried struct{ *record }
 
 func (t tried) TryFlush() (bool, error) {

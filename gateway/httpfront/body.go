@@ -41,7 +41,7 @@ func (e *exchange) read(r *http.Request) error {
 	return task.BodyTooLarge(task.InvalidRequest, int64(most))
 }
 
-// skipMost is the number of bytes skipped beyond the greatest size of a body, at most.
+// skipMost is the most bytes skipped beyond the greatest size of a body.
 const skipMost = 64 << 20
 
 // skip reads the rest of a refused body, and keeps nothing but its begin. Otherwise a caller sending all of a body

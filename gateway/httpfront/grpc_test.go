@@ -296,7 +296,7 @@ func TestGRPCErrors(t *testing.T) {
 	}
 }
 
-// TestGRPCBomb: of a compressed message, no more is inflated than the evidence of its being too large.
+// TestGRPCBomb: of a compressed message, no more is inflated than shows that it is too large.
 func TestGRPCBomb(t *testing.T) {
 	g := open(t, overGRPC)
 	_, err := g.grpcClient().SendMessage(t.Context(), says(strings.Repeat("x", 4<<20)), grpc.UseCompressor(gzip.Name))

@@ -147,7 +147,7 @@ func BenchmarkUnaryUnderPolicy(b *testing.B) {
 }
 
 // TestPolicyAllocatesNothing: a call makes about as many allocations with a policy as without. The race detector drops
-// some of the pooled objects; the tests of package policy prove its allocating nothing at all.
+// some of the pooled objects; the tests of package policy prove that it allocates nothing at all.
 func TestPolicyAllocatesNothing(t *testing.T) {
 	without, with := testing.AllocsPerRun(500, unary(t)), testing.AllocsPerRun(500, unary(t, tenRules(t)))
 	if with > without+5 {

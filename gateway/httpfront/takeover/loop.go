@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// maxRequest is the size of a request in a loop, at most, with its head and its body, in bytes: the size of net/http's
-	// buffers for a connection.
+	// maxRequest is the most bytes of a request in a loop, with its head and its body: the size of net/http's buffers for
+	// a connection.
 	maxRequest = 8 << 10
 
 	// bodyPatience is the time for which a loop waits for the rest of a body, before net/http does.

@@ -11,7 +11,7 @@ import (
 	"strconv"
 )
 
-// maxHead is the size of a head in a loop, at most, in bytes: no server's MaxHeaderBytes is too small for it.
+// maxHead is the most bytes of a head in a loop: no server's MaxHeaderBytes is too small for it.
 const maxHead = 4 << 10
 
 // shape is the state of a request in the bytes so far.

@@ -4,7 +4,7 @@ package takeover
 
 import "sync"
 
-// maxReaders is the number of connections of streams read at once, at most.
+// maxReaders is the most connections of streams read at once.
 const maxReaders = 64
 
 // streams reads the connections of streams.
