@@ -81,8 +81,8 @@
 //   - A caller waiting for a turn may leave: the turn belongs to the engine, not to the request.
 //   - A turn of one request is carried out inline at first: in the goroutine waiting for its result
 //     (partner.InlineAgent), because another goroutine would cost more than the whole exchange with the agent. It is a
-//     run like any other: a cancel, a get, and the end of the engine find it. Only the end of most turns, one answer
-//     stored at once, ends there. All else is handed over to the engine as it stands: after 250 ms, an answer by a
+//     run like any other: a cancel, a get, and the end of the engine find it. Only what most turns end with, one answer
+//     stored at once, is done there. All else is handed over to the engine as it stands: after 250 ms, an answer by a
 //     stream, an error, a report refused by the store. TestInlineIsTheSame and TestRun hold both ways to the same log,
 //     answer and requests.
 //   - An agent's reports while the store cannot be written are kept, and stored later; waiting callers are answered

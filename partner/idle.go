@@ -65,7 +65,7 @@ func (c *idleTasks) put(tk *activeTask) {
 	if tk.engine.base.Err() != nil {
 		return
 	}
-	c.tasks.Remove(tk.log) // the one of an earlier use with its end at the same time
+	c.tasks.Remove(tk.log) // the one of an earlier use that ended at the same time
 	c.bytes += tk.idleSize
 	c.tasks.Add(tk.log, tk)
 	c.evict()

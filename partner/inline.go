@@ -99,7 +99,7 @@ func (r *run) sent() (answered func()) {
 }
 
 // carryOutInline carries the turn out in the calling goroutine, and reports whether the run has ended. A goroutine of
-// the engine continues whatever is not done at its return: only a turn with the end of most turns ends here.
+// the engine continues whatever is not done at its return: only a turn that ends as most turns do ends here.
 func (r *run) carryOutInline(until time.Time) bool {
 	tk := r.tk
 	var rep agent.Report

@@ -16,7 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// bereft is a store with records of each log perhaps lost, as after a loss of power.
+// bereft is a store that may have lost records of each log, as after a loss of power.
 type bereft struct {
 	replay.Store
 	lost uint64

@@ -53,7 +53,7 @@ func TestWaitingEndsWhenTheProcessStops(t *testing.T) {
 	}
 }
 
-// unanswered is the cause of an error with the turn perhaps received by the agent.
+// unanswered is the cause of an error after which the agent may have received the turn.
 type unanswered struct{}
 
 func (unanswered) Error() string { return "the connection broke" }

@@ -19,8 +19,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// TestUnsent: a turn with a message never sent is sent after a restart. One perhaps sent is not, if the agent does not
-// know the task.
+// TestUnsent: a turn with a message never sent is sent after a restart. One that may have been sent is not, if the
+// agent does not know the task.
 func TestUnsent(t *testing.T) {
 	short := func(c *Request) { c.Terms.Response = time.Second }
 	asks := func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
