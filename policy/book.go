@@ -27,7 +27,7 @@ const (
 	idleAfter = 2 * flushEvery
 	// staleAfter is the number of days for which the store keeps an unchanged entry.
 	staleAfter = 35
-	// maxEntries is the number of entries of one quota in use within idleAfter, at most.
+	// maxEntries is the most entries of one quota in use within idleAfter.
 	maxEntries = 1 << 18
 )
 

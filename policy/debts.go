@@ -73,7 +73,7 @@ func (d *debts) add(e *entry) {
 	}
 }
 
-// maxTold is the number of entries in one message to an owner, at most.
+// maxTold is the most entries in one message to an owner.
 const maxTold = 500
 
 // tell tells the owner of a shard its counts. After an error, it is owed still.

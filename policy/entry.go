@@ -340,8 +340,8 @@ func (e *entry) write(ctx context.Context, s started) error {
 	return e.writeTo(ctx, h, s.most)
 }
 
-// writeTo writes the entry to the store of its home. e.writing is held. Of most starts on a day, some are written
-// ahead, to save a write for each; 0 for none.
+// writeTo writes the entry to the store of its home. e.writing is held. most is the most starts on a day: some are
+// written ahead, to save a write for each, but none if it is 0.
 func (e *entry) writeTo(ctx context.Context, h *home, most int64) error {
 	for range 2 {
 		written, at := e.unstored(most)
@@ -373,7 +373,7 @@ func (e *entry) writeTo(ctx context.Context, h *home, most int64) error {
 	return replay.ErrConflict
 }
 
-// maxAhead is the number of starts written ahead, at most.
+// maxAhead is the most starts written ahead.
 const maxAhead = 100
 
 // unstored returns the state as it is to be stored, and its version.

@@ -37,7 +37,7 @@ type Quota struct {
 	DryRun bool // nothing is refused: possible refusals are logged and counted
 }
 
-// maxName is the length of the name of a rule or of a quota, at most, in bytes.
+// maxName is the most bytes of the name of a rule or of a quota.
 const maxName = 64
 
 func checkName(name string) error {
@@ -66,7 +66,7 @@ func (q *Quota) check() error {
 	return checkName(q.Name)
 }
 
-// most returns the number of tasks for a day, at most; 0 for any number.
+// most returns the most starts on a day; 0 for any number.
 func (q *Quota) most() int64 {
 	if q.DryRun { // they are counted all the same
 		return 0

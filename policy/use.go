@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// maxQuotas is the number of quotas for one call, at most.
+// maxQuotas is the most quotas for one call.
 const maxQuotas = 8
 
 // Use is an admitted call's use of its quotas. The zero Use is ready for Decide, and its End must be called once

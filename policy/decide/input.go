@@ -121,7 +121,7 @@ func before(act gjson.Result) []string {
 	return chain
 }
 
-// maxChain is the number of actors in an input, at most.
+// maxChain is the most actors in an input.
 const maxChain = 32
 
 // The types of subjects.
