@@ -2,8 +2,8 @@
 
 package task
 
-// Diff returns the chunks to turn the known products into the present ones. A product with a text only grown gives the
-// added piece; Offer covers products gone or in another order. Lost extensions stay, and if only extensions have
+// Diff returns the chunks to turn the known products into the present ones. A product whose text has only grown gives
+// the added piece; Offer covers products gone or in another order. Lost extensions stay, and if only extensions have
 // changed, the piece has no data items.
 func Diff(known, now []Product) []Chunk {
 	var out []Chunk
