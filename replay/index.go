@@ -146,7 +146,7 @@ func (x *Index[V]) Touch(l *Indexed[V]) {
 	}
 }
 
-// Expired returns a log with its time over, and without pins; nil if there is none.
+// Expired returns a log whose time is over, and that is not pinned; nil if there is none.
 func (x *Index[V]) Expired(now time.Time) *Indexed[V] {
 	for len(x.expiring) > 0 && !x.expiring[0].Expires.After(now) {
 		if l := x.expiring[0]; !x.postpone(l, now) {

@@ -310,7 +310,7 @@ func TestReadWhileUnavailable(t *testing.T) {
 	})
 }
 
-// TestLostClaim: a claim with its request lost with the connection is sent again, however long the caller would wait.
+// TestLostClaim: a claim whose request was lost with the connection is sent again, however long the caller would wait.
 func TestLostClaim(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

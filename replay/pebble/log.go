@@ -102,7 +102,7 @@ func (l *log) join(r *reader) {
 	r.version = 0
 }
 
-// catchUp makes r a reader with all records read, and without records of the tail. The caller holds l.mu.
+// catchUp makes r a reader that has read all records, and holds none of the tail. The caller holds l.mu.
 func (l *log) catchUp(r *reader) {
 	if r.version == l.version {
 		return

@@ -48,8 +48,8 @@ func TestOpenReadOnly(t *testing.T) {
 	}
 }
 
-// TestReadKilledStart reads a store with its first opening dead, at each of its changes of the disk in turn. There is
-// no store yet, or an empty one.
+// TestReadKilledStart reads a store whose first opening died, at each of its changes of the disk in turn. There is no
+// store yet, or an empty one.
 func TestReadKilledStart(t *testing.T) {
 	for at, done := int64(0), false; !done; at++ {
 		disk := crashableDisk()

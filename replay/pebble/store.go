@@ -150,8 +150,8 @@ func (s *Store) enterToWrite(ctx context.Context) error {
 	return err
 }
 
-// exit ends a use of the generation, with the outcome *err. If the fence of the disk is up, changes made or read
-// perhaps never reached the disk. A failure of the system to read passes, or does not; the supervisor lets callers try
+// exit ends a use of the generation, with the outcome *err. If the fence of the disk is up, what was changed or read
+// may never have reached the disk. A failure of the system to read passes, or does not; the supervisor lets callers try
 // again.
 func (s *Store) exit(err *error) {
 	if failed := s.disk.Err(); failed != nil {

@@ -184,8 +184,8 @@ func (r *Recovery) readHeaders(j *Journal, found []foundSegment) (_ []foundSegme
 	return found, nil
 }
 
-// checkTables returns the number of the first needed segment, given the header of the last one. Tables without a flush
-// known to the header are damaged.
+// checkTables returns the number of the first needed segment, given the header of the last one. Tables that lack a
+// flush the header knows of are damaged.
 func (r *Recovery) checkTables(j *Journal, last *segment.Header, flushed uint64) (first uint64, err error) {
 	switch {
 	case last.First <= flushed+1:
