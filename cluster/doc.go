@@ -24,8 +24,8 @@
 // node refuses the shard in its record, and is left out for it until a while later. A shard is claimed when its record
 // names no node, or a gone one. A misplaced shard is released: its engines close, the store closes, and the record then
 // names no node; so its next owner need not wait for a lease. A node releases one shard at a time, and the next one
-// when the first has an owner. Shards of a name with a replaced incarnation can be claimed when the lease of the former
-// incarnation cannot hold any more, because a former process may still run on a machine cut off.
+// when the first has an owner. The shards of a node that was started again under its name can be claimed when the lease
+// of its former incarnation cannot hold any more: the former process may still run, on a machine cut off.
 //
 // Calls go over the Network. It may lose messages but not reorder them. A call is not sent twice: the caller pings the
 // node working on it, and a node without the call reports it as unknown. Then, and when the node is gone, or silent,

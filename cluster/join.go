@@ -104,7 +104,7 @@ func (c *Cluster) lookAgain(ctx context.Context) error {
 }
 
 // takeName finds out whether the writer of the record under the name of this node still lives. A process no longer
-// listening is dead, or cut off. A process neither answering nor dead is given a lease to be heard of.
+// listening is dead, or cut off. A process that neither answers nor is dead has the time of a lease to be heard of.
 func (c *Cluster) takeName(ctx context.Context, r Record) error {
 	var former record
 	err := json.Unmarshal(r.Data, &former)

@@ -41,8 +41,7 @@ func TestJoinAndLeave(t *testing.T) {
 	})
 }
 
-// TestLostAnswer: a node with its record written, but without the answer, goes on, and others know at once when it
-// leaves.
+// TestLostAnswer: a node whose record was written goes on without the answer, and others know at once when it leaves.
 func TestLostAnswer(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a, b := w.start("a"), w.start("b")

@@ -187,7 +187,7 @@ func TestMoveIsLoggedOnce(t *testing.T) {
 	})
 }
 
-// TestStray: a shard with its claim written, but not opened, is not kept from its next node.
+// TestStray: a shard whose claim was written, but that is not open, is not kept from its next node.
 func TestStray(t *testing.T) {
 	inBubble(t, func(w *world) {
 		a, b := w.start("a"), w.start("b")

@@ -51,7 +51,7 @@ func TestProtocol(t *testing.T) {
 	})
 }
 
-// TestProtocolOfTheDead: a node with its lease over cannot keep another one from joining.
+// TestProtocolOfTheDead: a node whose lease is over cannot keep another one from joining.
 func TestProtocolOfTheDead(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.speak = cluster.Protocol + 5
