@@ -99,7 +99,7 @@ func claimOf(r *record) claim {
 	return claim{normaliseHost(r.Host), r.Port, r.Node, normaliseVHost(r.VHost), r.Exchange, !r.HasToken}
 }
 
-// normaliseVHost returns a virtual host without the slash perhaps unknown to the broker: see broker.Info.
+// normaliseVHost returns a virtual host without a slash that the broker may not know: see broker.Info.
 func normaliseVHost(name string) string {
 	if rest := strings.TrimPrefix(name, "/"); rest != "" {
 		return rest
