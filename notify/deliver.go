@@ -293,8 +293,8 @@ func (d *deliverer) apply(m *metadata, h *hook, n *notification, o *delivery.Out
 		}
 	}
 	made := *attempts
-	// Notifications after waiting behind a dead letter get one attempt each: a receiver down for good would otherwise take
-	// a day for each of them.
+	// A notification that has waited behind a dead letter gets one attempt: a receiver that is down for good would
+	// otherwise take a day for each.
 	waited := !n.target.dead && n.since.Before(h.LastDead)
 	if o.Result == delivery.Undeliverable || waited || made >= n.maxAttempts {
 		m.die(h, n.target, deadLetter{

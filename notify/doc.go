@@ -87,7 +87,7 @@
 //     some outboxes in use lately; everything else is due at the outbox's DueAt. Waiting for a slot, a breaker or an
 //     operator uses up no attempt.
 //   - Notifications are in order for each task and webhook: the head holds up those behind it until it is delivered or
-//     dead. It is dead when its attempts are used up. A notification after waiting behind a dead one gets one attempt.
+//     dead. It is dead when its attempts are used up. A notification that waited behind a dead one gets one attempt.
 //   - Leaders take turns, and so do the endpoints (scheme, host and port) of each Leader. An endpoint and its breaker
 //     belong to one Leader: a breaker shared by Leaders would let one of them stop another's deliveries to a host, by
 //     failing URLs. At the limit of endpoints in memory, failing ones are dropped first, and their breakers are kept.
