@@ -14,9 +14,10 @@ func Secure(conn net.Conn, config *tls.Config) *tls.Conn {
 	return tls.Client(&records{Conn: conn}, config)
 }
 
-// records is a connection below TLS. TLS reads from it whatever there is, and so perhaps more than the records with
-// content given away: bytes sent by a server behind an answer are then neither at the system nor in the buffer of a
-// Conn. So records knows whether all of the last record was read, and can have TLS read only from that record.
+// records is a connection below TLS. TLS reads from it whatever there is, and so perhaps more than the records whose
+// content it has given away: bytes sent by a server behind an answer are then neither at the system nor in the buffer
+// of a Conn. So records knows whether all of the last record was read, and can have TLS read only what it holds
+// already.
 type records struct {
 	net.Conn
 	held bool // nothing more is read: Read returns errHeld
