@@ -240,7 +240,7 @@ var wildAUNCallers = []wildRow{
 		},
 	}.row(),
 	aunCallerRow{
-		name: "SDK for Go 0.5.4 with `ExtraInfo`, which is told whose connection has taken its place",
+		name: "SDK for Go 0.5.4 with `ExtraInfo`, which learns whose connection has taken its place",
 		want: wildEnd{Noted: []string{`by {"pid":2}`, "at me.aid.test device-1", "closed with 4009"}},
 		call: func(c *aunCalls) (end wildEnd) {
 			token := must(c.me.Login(c.soon()))(c.t).Access
