@@ -39,7 +39,7 @@ func TestSent(t *testing.T) {
 					seen = append(seen, string(rep.State))
 				}
 				if got := strings.Join(seen, " "); got != tc.want {
-					t.Errorf("it is told %q, want %q", got, tc.want)
+					t.Errorf("it is %q, want %q", got, tc.want)
 				}
 			})
 		})
