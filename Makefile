@@ -10,7 +10,7 @@ MODULES := . bench release soak
 empty :=
 space := $(empty) $(empty)
 
-.PHONY: help run check test lint unit pairs sparse groups model interop rabbitmq nats contrib chromium axe manifests e2e wild fuzz bench soak chaos release module clean
+.PHONY: help run check test formatted lint unit pairs sparse groups model interop rabbitmq nats contrib chromium axe manifests e2e wild fuzz bench soak chaos release module clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,8 +34,7 @@ BASE    ?= HEAD
 CHANGED  = $(sort $(dir $(shell git diff --name-only --diff-filter=d $(BASE) -- '*.go'; git ls-files --others --exclude-standard '*.go')))
 WITHIN   = $(addprefix ./,$(filter-out $(addsuffix /%,bench e2e interop release soak contrib group internal/natstest),$(CHANGED)))
 
-check: ## formatting, vet, layout, words, and the tests of what differs from BASE, without the race detector, in a minute
-	@files=$$(gofmt -l $(filter %.go,$(SOURCES))) && test -z "$$files" || { echo "not formatted:" $$files; exit 1; }
+check: formatted ## formatting, vet, layout, words, and the tests of what differs from BASE, without the race detector, in a minute
 	$(GO) vet $(WITHIN) .
 	$(GO) test -tags sparse -vet=off . ./docs $(WITHIN)
 
@@ -44,9 +43,11 @@ test: lint unit pairs e2e groups chaos ## everything that must pass: lint, unit 
 pairs: # parts that keep one core busy each
 	@$(MAKE) -j2 --output-sync=target sparse model interop manifests
 
-lint: ## gofmt, vet, staticcheck, and a tidy go.mod, of each module
+formatted: # every file is as gofmt writes it
 	@files=$$(gofmt -l $(filter %.go,$(SOURCES))) && test -z "$$files" || \
 	  { echo "not formatted:" $$files; exit 1; }
+
+lint: formatted ## gofmt, vet, staticcheck, and a tidy go.mod, of each module
 	@set -e; staticcheck=$$($(GO) tool -n staticcheck); for module in $(MODULES); do ( set -ex; cd $$module; \
 	  $(GO) vet ./...; $$staticcheck ./...; $(GO) mod tidy -diff ); done
 
