@@ -160,18 +160,21 @@ var mayImport = map[string][]string{
 		"partner",
 		"notify", "egress", "notify/sign", "upstream", "upstream/callback", "upstream/httptransport", "identity", "gateway",
 		"gateway/httpfront", "group", "onbehalf", "sseproxy", "internal/legacyagent", "internal/measure",
-		"internal/build", "caddymodule/adminapi", "caddymodule/console", "caddymodule/doctor", "caddymodule/history",
+		"internal/build", "operator/adminapi", "caddymodule/console", "caddymodule/doctor", "operator/history",
+		"operator/survey",
 		"caddymodule/storefiles", "cluster", "cluster/handover", "cluster/natsdriver", "node", "replay/jetstream"},
 	"node": {"aac", "amp", "aun", "catalog", "directory", "gateway", "gateway/wsfront", "group", "mailbox", "partner",
 		"policy", "registry", "replay", "shard", "shard/ask", "standing", "task", "token", "translate",
 		"upstream/callback"},
-	"caddymodule/adminapi":   {"task", "notify", "internal/measure"},
-	"caddymodule/console":    {"caddymodule/adminapi"},
+	"caddymodule/console":    {"operator/adminapi"},
 	"caddymodule/doctor":     {"task", "identity", "internal/pemtext"},
-	"caddymodule/history":    {"internal/measure"},
-	"caddymodule/storefiles": {"task", "replay", "internal/logname", "caddymodule/adminapi"},
+	"caddymodule/storefiles": {"replay"},
+	"operator/adminapi":      {"task", "notify", "internal/measure"},
+	"operator/history":       {"internal/measure"},
+	"operator/survey":        {"task", "replay", "internal/logname", "operator/adminapi"},
 	"cli": {"task", "authn", "identity", "notify/sign", "internal/devpki", "internal/leader", "internal/legacyagent",
-		"caddymodule/adminapi", "caddymodule/console", "caddymodule/doctor", "caddymodule/storefiles", "aun", "sseproxy",
+		"operator/adminapi", "caddymodule/console", "caddymodule/doctor", "caddymodule/storefiles", "operator/survey", "aun",
+		"sseproxy",
 		"replay", "translate/aip/acs", "find", "registry", "adp", "internal/build", "internal/endpoint"},
 	"internal/asynctest":   {},
 	"internal/fewlines":    {},
@@ -341,8 +344,9 @@ func run(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// hosts are the folders that may name options of the Caddyfile: the host, and what writes Caddyfiles for it.
-var hosts = []string{"caddymodule", "cli", "docs", "e2e", "bench", "soak", "interop"}
+// hosts are the folders that may name options of the Caddyfile: the host, writers of Caddyfiles for it, and the help of
+// the commands.
+var hosts = []string{"caddymodule", "operator/adminapi", "cli", "docs", "e2e", "bench", "soak", "interop"}
 
 // TestNoCaddyfileWords: the core names no option of the Caddyfile in its messages, since it may have another host. It
 // returns typed errors, and caddymodule names the option to change. Of the options, those with an underscore count: all

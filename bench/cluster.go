@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/internal/natstest"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 // gateways is how many gateways share the servers, and as many servers there are.

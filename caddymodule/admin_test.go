@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 // TestQueries: a query of which a part cannot be read, or is of no use, is refused. Without that part, a request would

@@ -8,7 +8,7 @@ import (
 	"net/http"
 
 	"github.com/aip-gateway/aip-gateway/agentca"
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 

@@ -5,7 +5,7 @@ package caddymodule
 import (
 	"net/http"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 

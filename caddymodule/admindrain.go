@@ -6,7 +6,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 // drain begins or ends a drain, and answers with what is left. One of several gateways hands its shards over, and the

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/registry"
 	"github.com/aip-gateway/aip-gateway/task"
 )

@@ -5,7 +5,7 @@ package caddymodule
 import (
 	"testing"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 // TestEveryRouteHasAHandler: each route of the table has one, those of health have their own, and there is no handler

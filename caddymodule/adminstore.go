@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
-	"github.com/aip-gateway/aip-gateway/caddymodule/storefiles"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
+	"github.com/aip-gateway/aip-gateway/operator/survey"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -28,7 +28,7 @@ func reportStore(verify bool) adminAnswer {
 			return nil, errShared
 		}
 		// To read all takes longer than Caddy's admin API lets a request be read.
-		report, err := storefiles.Survey(context.WithoutCancel(r.Context()), store, verify)
+		report, err := survey.Of(context.WithoutCancel(r.Context()), store, verify)
 		if err != nil {
 			return nil, partner.StoreError(err, "the store cannot be read")
 		}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 

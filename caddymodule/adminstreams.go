@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 // listStreams answers with the open streams of the process, those of replaced configurations included.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/node"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/sseproxy"
 )

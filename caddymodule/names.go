@@ -15,8 +15,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/node"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 // A Partner has two names. Its tasks are stored under the one that name returns, its AIC as a rule. The other one, the

@@ -10,11 +10,11 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
-	"github.com/aip-gateway/aip-gateway/caddymodule/history"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/internal/measure"
 	"github.com/aip-gateway/aip-gateway/node"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
+	"github.com/aip-gateway/aip-gateway/operator/history"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 

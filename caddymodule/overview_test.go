@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/internal/measure"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 // TestOverviewsAreAdded: what several gateways have counted is added, also the times, whose quantiles are those of all.

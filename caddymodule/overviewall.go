@@ -5,8 +5,8 @@ package caddymodule
 import (
 	"net/http"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/internal/measure"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 // allOverviews answers with what all gateways have counted together. An agent is down where it is so for one of them.

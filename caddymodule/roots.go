@@ -12,8 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/standing"
 )
 

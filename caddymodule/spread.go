@@ -16,8 +16,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/node"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/shard/ask"

@@ -17,13 +17,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/cluster"
 	"github.com/aip-gateway/aip-gateway/cluster/clustertest"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/node"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/shard"
 	"github.com/aip-gateway/aip-gateway/task"
 )

@@ -14,13 +14,13 @@ import (
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/cluster"
 	"github.com/aip-gateway/aip-gateway/cluster/handover"
 	"github.com/aip-gateway/aip-gateway/cluster/natsdriver"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/internal/build"
 	"github.com/aip-gateway/aip-gateway/node"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/replay/jetstream"
 )
 

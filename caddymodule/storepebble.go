@@ -15,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/storefiles"
+	"github.com/aip-gateway/aip-gateway/operator/survey"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/pebble"
 )
@@ -161,7 +162,7 @@ func explainDamage(dir string, err error) error {
 // pebbleStore is an open store, with what the host can do with it beside replay.Store.
 type pebbleStore struct{ *pebble.Store }
 
-// DiskBytes implements storefiles.Sized.
+// DiskBytes implements survey.Sized.
 func (s pebbleStore) DiskBytes() int64 { return s.Metrics().DiskBytes }
 
 // The metrics of the store on the disk.
@@ -201,5 +202,5 @@ var (
 	_ examinedDriver    = (*PebbleStore)(nil)
 	_ copiedStore       = pebbleStore{}
 	_ sampledStore      = pebbleStore{}
-	_ storefiles.Sized  = pebbleStore{}
+	_ survey.Sized      = pebbleStore{}
 )

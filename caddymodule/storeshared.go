@@ -8,9 +8,9 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/node"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/shard"
 )
 

@@ -13,9 +13,9 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/egress"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/token"
 )
 

@@ -10,7 +10,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/revocation"
 	"github.com/aip-gateway/aip-gateway/standing"

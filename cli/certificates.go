@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 // obtained are the certificates obtained by a gateway for its Partners.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 // showCluster prints the gateways sharing a store, and its shards.

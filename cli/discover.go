@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/aip-gateway/aip-gateway/adp"
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 // discoveries are the Partners at the discovery servers.

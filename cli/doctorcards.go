@@ -17,8 +17,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 // cardPatience is the time for one answer of a site.

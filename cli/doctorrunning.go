@@ -9,8 +9,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 // runningFindings returns what a gateway running with the configuration knows, and the configuration does not. It is

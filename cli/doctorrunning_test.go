@@ -14,8 +14,8 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 // TestSourceWithoutURL: each finding about a source of a running gateway names it, also one of OCSP without a URL.

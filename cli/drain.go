@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 // drainPoll is how often a drain looks at what is left.

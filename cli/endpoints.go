@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 // endpointLine is a line of the list of endpoints: an endpoint, or one of its URLs if it has several.

@@ -5,7 +5,7 @@ package cli
 import (
 	"fmt"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 // issuers are the issuers of callers' tokens of all Partners.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 // policyRules are the rules and quotas of all Partners.

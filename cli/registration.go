@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 // registrationPoll is the interval of looking at the progress of a registration.

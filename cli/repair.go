@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/storefiles"
+	"github.com/aip-gateway/aip-gateway/operator/survey"
 )
 
 // repairReport is the work of a repair, as JSON.
@@ -84,7 +85,7 @@ func reportOf(dir string, done *storefiles.Repaired) *repairReport {
 		r.Files = append(r.Files, filepath.Base(file))
 	}
 	for _, log := range done.Logs {
-		kind, name := storefiles.NameOf(log)
+		kind, name := survey.NameOf(log)
 		r.Ended = append(r.Ended, endedTask{kind, name})
 	}
 	return r

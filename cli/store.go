@@ -18,8 +18,9 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/caddymodule/storefiles"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
+	"github.com/aip-gateway/aip-gateway/operator/survey"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -86,7 +87,7 @@ func (f *storeFlags) report(ctx context.Context, verify bool) (report *adminapi.
 	report = new(adminapi.StoreReport)
 	if f.dir != "" {
 		return report, f.read(func(s replay.Store) (err error) {
-			if *report, err = storefiles.Survey(ctx, s, verify); err != nil {
+			if *report, err = survey.Of(ctx, s, verify); err != nil {
 				return err
 			}
 			report.Driver = storefiles.DriverName

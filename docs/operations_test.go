@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	_ "github.com/aip-gateway/aip-gateway/cli"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 // TestDocsCommands holds the table of docs/operations.md against the commands that there are.

@@ -18,10 +18,10 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule"
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/internal/freeport"
 	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 // adminRecord asks the routes of the admin API, and notes what they answer.

@@ -19,8 +19,8 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/agentca/catest"
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 // TestCertificatesAreObtained: a gateway that has nothing but an EAB orders its certificates, shows one to Leaders and

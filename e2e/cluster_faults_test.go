@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/leader"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/internal/natstest"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/internal/natstest"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 const carolAIC = "1.2.156.3088.1.1.34C2.478BDF.3GF548.0P65"

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 // moveEvery is how often an operator moves a shard, whatever else happens.

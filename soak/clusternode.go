@@ -15,8 +15,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/internal/natstest"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 // node is a gateway of the cluster, as a process, with a proxy of its own in front of each NATS server.

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 // Path is where the page is, below which its files are.

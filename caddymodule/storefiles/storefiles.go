@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storefiles is what is done with stores that are directories while no process uses them: the contract of their
-// driver, and a survey of what a store has, which a running gateway makes of its own, too.
+// Package storefiles is the contract of drivers whose stores are directories: what is done with one while no process
+// uses it.
 package storefiles
 
 import (
@@ -18,7 +18,7 @@ import (
 // directory meanwhile. Errors are sentences for the operator, with what to do; that of a directory that a process uses
 // says that it "is in use".
 type Driver interface {
-	// OpenToRead opens the store in a directory, and changes nothing. Such a store may be Sized.
+	// OpenToRead opens the store in a directory, and changes nothing. Such a store may be survey.Sized.
 	OpenToRead(dir string) (replay.Store, error)
 
 	// Backup copies the store in a directory into another one, which does not exist yet.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package storefiles
+// Package survey says what a store has, and what is wrong with it. A running gateway surveys its own store, and
+// commands one in a directory.
+package survey
 
 import (
 	"context"
@@ -9,8 +11,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/adminapi"
 	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -39,9 +41,9 @@ type Sized interface {
 	DiskBytes() int64 // of all its files
 }
 
-// Survey returns what a store has, but for its driver and its directory. With verify, it reads all of it, and says
+// Of returns what a store has, but for its driver and its directory. With verify, it reads all of it, and says
 // what is wrong.
-func Survey(ctx context.Context, s replay.Store, verify bool) (r adminapi.StoreReport, err error) {
+func Of(ctx context.Context, s replay.Store, verify bool) (r adminapi.StoreReport, err error) {
 	check := checkLog
 	if !verify {
 		check = nil
