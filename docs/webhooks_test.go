@@ -49,7 +49,7 @@ func TestDocsAdminRoutes(t *testing.T) {
 	}
 	var got []string
 	for _, page := range []string{"docs/webhooks.md", "docs/groups.md", "docs/operations.md", "docs/policy.md",
-		"docs/callers.md", "docs/discovery.md", "docs/certificates.md", "docs/cluster.md"} {
+		"docs/security.md", "docs/discovery.md", "docs/certificates.md", "docs/cluster.md"} {
 		got = append(got, firstQuoted(t, page, "| route | takes | answers |")...)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
