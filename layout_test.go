@@ -160,12 +160,14 @@ var mayImport = map[string][]string{
 		"partner",
 		"notify", "egress", "notify/sign", "upstream", "upstream/callback", "upstream/httptransport", "identity", "gateway",
 		"gateway/httpfront", "group", "onbehalf", "sseproxy", "internal/legacyagent", "internal/measure",
-		"internal/build", "operator/adminapi", "caddymodule/console", "caddymodule/doctor", "operator/history",
+		"internal/build", "operator/adminapi", "caddymodule/conf", "caddymodule/console",
+		"caddymodule/doctor", "operator/history",
 		"operator/survey",
 		"caddymodule/storefiles", "cluster", "cluster/handover", "cluster/natsdriver", "node", "replay/jetstream"},
 	"node": {"aac", "amp", "aun", "catalog", "directory", "gateway", "gateway/wsfront", "group", "mailbox", "partner",
 		"policy", "registry", "replay", "shard", "shard/ask", "standing", "task", "token", "translate",
 		"upstream/callback"},
+	"caddymodule/conf":       {},
 	"caddymodule/console":    {"operator/adminapi"},
 	"caddymodule/doctor":     {"task", "identity", "internal/pemtext"},
 	"caddymodule/storefiles": {"replay"},
@@ -210,7 +212,7 @@ var mayImport = map[string][]string{
 
 // outside says which rooms may import a package from elsewhere that shapes what it touches.
 var outside = map[string][]string{
-	"github.com/caddyserver/": {"caddymodule", "caddymodule/doctor", "caddymodule/storefiles", "cli"},
+	"github.com/caddyserver/": {"caddymodule", "caddymodule/conf", "caddymodule/doctor", "caddymodule/storefiles", "cli"},
 	"go.uber.org/zap":         {"caddymodule"},
 	"github.com/prometheus/":  {"caddymodule"},
 	"github.com/cockroachdb/": {"replay/pebble", "replay/pebble/disk", "replay/pebble/wal",
@@ -392,7 +394,7 @@ func optionsOf(t *testing.T) (words []string) {
 		if !ok {
 			return
 		}
-		if name, ok := table.Type.(*ast.Ident); !ok || name.Name != "options" {
+		if name, ok := table.Type.(*ast.SelectorExpr); !ok || name.Sel.Name != "Options" {
 			return
 		}
 		for _, e := range table.Elts {

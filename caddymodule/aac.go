@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/aac"
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/token"
 )
@@ -48,15 +49,15 @@ const (
 	replayRefuse = "refuse"
 )
 
-func (p *parser) aac(into **AAC) func() {
+func aacOption(p *conf.Parser, into **AAC) func() {
 	return func() {
 		a := new(AAC)
 		*into = a
-		p.section(a.options(p, options{
+		p.Section(a.options(p, conf.Options{
 			"issuer": func() {
 				args := p.RemainingArgs()
 				if len(args) != 1 && len(args) != 2 {
-					p.fail("issuer needs the claim iss, and perhaps the URL of its keys")
+					p.Fail("issuer needs the claim iss, and perhaps the URL of its keys")
 					return
 				}
 				i := Issuer{Issuer: args[0]}
@@ -65,9 +66,9 @@ func (p *parser) aac(into **AAC) func() {
 				}
 				a.Issuers = append(a.Issuers, i)
 			},
-			"audience": p.words(&a.Audiences),
-			"require":  p.flag(&a.Require),
-			"replay":   p.word(&a.Replay),
+			"audience": p.Words(&a.Audiences),
+			"require":  p.Flag(&a.Require),
+			"replay":   p.Word(&a.Replay),
 		}))()
 	}
 }
@@ -125,7 +126,7 @@ func (a *AAC) verifiers(aic identity.AIC, log *slog.Logger) (all token.Verifiers
 	}
 	c.Audiences, c.Log = append([]string{aac.Audience(aic)}, a.Audiences...), log
 	for _, i := range a.Issuers {
-		if err := cmp.Or(literal("issuer", i.Issuer), literal("issuer", i.JWKS)); err != nil {
+		if err := cmp.Or(conf.Literal("issuer", i.Issuer), conf.Literal("issuer", i.JWKS)); err != nil {
 			return all, err
 		}
 		c.Issuer, c.JWKS = i.Issuer, i.JWKS

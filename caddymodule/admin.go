@@ -16,6 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/agentca"
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/partner"
@@ -182,7 +183,7 @@ func checkQuery(q url.Values, names ...string) error {
 			return task.Errorf(task.InvalidParams, "there is no %q: the route takes no parameters", name)
 		}
 		if !slices.Contains(names, name) {
-			return task.Errorf(task.InvalidParams, "there is no %q; use %s", name, oneOf(names))
+			return task.Errorf(task.InvalidParams, "there is no %q; use %s", name, conf.OneOf(names))
 		}
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/translate/agentapi"
 	"github.com/aip-gateway/aip-gateway/upstream"
@@ -101,13 +102,13 @@ const (
 )
 
 func (a *AgentConfig) fillDefaults() {
-	orDefault(&a.Dialect, gateway.A2A)
-	orDefault(&a.Timeout, caddy.Duration(5*time.Minute))
-	orDefault(&a.Streams, streamsAuto)
-	orDefault(&a.RetryFor, new(caddy.Duration(10*time.Second)))
+	conf.OrDefault(&a.Dialect, gateway.A2A)
+	conf.OrDefault(&a.Timeout, caddy.Duration(5*time.Minute))
+	conf.OrDefault(&a.Streams, streamsAuto)
+	conf.OrDefault(&a.RetryFor, new(caddy.Duration(10*time.Second)))
 	a.Resend.fillDefaults()
 	// The other three quarters of the files are for callers, webhooks and the store.
-	orDefault(&a.MaxRuns, min(max(maxFiles()/4, minRuns), maxRuns))
+	conf.OrDefault(&a.MaxRuns, min(max(maxFiles()/4, minRuns), maxRuns))
 }
 
 // maxURL is the largest length of an agent's URL, in bytes. The URL can be a part of each log's name.
@@ -129,9 +130,9 @@ func (a *AgentConfig) check() error {
 	case a.MaxRunsPerLeader < 0:
 		return fmt.Errorf("agent: max_runs_per_leader is %d, but must not be negative; 0 means no bound", a.MaxRunsPerLeader)
 	case *a.RetryFor < 0:
-		return fmt.Errorf("%w; 0 means no retry", notNegative("agent: retry_for", *a.RetryFor))
+		return fmt.Errorf("%w; 0 means no retry", conf.NotNegative("agent: retry_for", *a.RetryFor))
 	case a.Timeout < 0:
-		return notNegative("agent: timeout", a.Timeout)
+		return conf.NotNegative("agent: timeout", a.Timeout)
 	case a.Check != 0 && a.Check < caddy.Duration(minCheck):
 		return fmt.Errorf("agent: check is %s, but must be at least %s", time.Duration(a.Check), minCheck)
 	case a.Check != 0 && !dialect.Polled():
@@ -160,7 +161,7 @@ func (a *AgentConfig) checkCard() error {
 	if !a.hasCardURL() {
 		return nil
 	}
-	if err := literal("agent: card", a.Card); err != nil {
+	if err := conf.Literal("agent: card", a.Card); err != nil {
 		return err
 	}
 	if _, err := httptransport.ParseURL(a.Card); err != nil {
@@ -174,7 +175,7 @@ func (a *AgentConfig) readCard(repl *caddy.Replacer) (func() ([]byte, error), er
 	if a.Card == "" || a.hasCardURL() {
 		return nil, nil
 	}
-	name, err := fileName(repl, a.Card)
+	name, err := conf.FileName(repl, a.Card)
 	if err == nil {
 		_, err = os.Stat(name)
 	}
@@ -205,7 +206,7 @@ type ownSettings interface {
 	// only returns the dialect, the names of the settings for an error, and whether any of them is set.
 	only() (dialect, names string, set bool)
 	check(*AgentConfig) error
-	options(*parser) options // of the agent's block
+	options(*conf.Parser) conf.Options // of the agent's block
 }
 
 // own returns the settings of single dialects.
@@ -251,7 +252,7 @@ func (a *AgentConfig) dialect() *gateway.Dialect {
 }
 
 func (a *AgentConfig) checkURL(transport gateway.Transport) error {
-	if err := literal("agent: the URL", a.URL); err != nil {
+	if err := conf.Literal("agent: the URL", a.URL); err != nil {
 		return err
 	}
 	u, err := url.Parse(a.URL)
@@ -295,7 +296,7 @@ func (a *AgentConfig) config(own *AUN, obtained presenter) (gateway.AgentConfig,
 	header := make(http.Header, len(a.HeaderUp))
 	for field, values := range a.HeaderUp {
 		for _, v := range values {
-			value, err := replaceAll(repl, v)
+			value, err := conf.Replace(repl, v)
 			if err != nil {
 				return gateway.AgentConfig{}, fmt.Errorf("header_up %s %w", field, err)
 			}

@@ -5,6 +5,7 @@ package caddymodule
 import (
 	"fmt"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/translate/agentapi"
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
@@ -37,6 +38,6 @@ func (s *AgentAPISettings) check(*AgentConfig) error {
 	return nil
 }
 
-func (s *AgentAPISettings) options(p *parser) options {
-	return options{"expose": p.word(&s.Expose), "cancel_path": p.word(&s.CancelPath)}
+func (s *AgentAPISettings) options(p *conf.Parser) conf.Options {
+	return conf.Options{"expose": p.Word(&s.Expose), "cancel_path": p.Word(&s.CancelPath)}
 }

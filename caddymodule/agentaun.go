@@ -16,6 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/gateway"
 )
 
@@ -50,21 +51,21 @@ func (s *AUNSettings) check(a *AgentConfig) error {
 	case len(a.HeaderUp) > 0:
 		return errors.New("agent: header_up is not for an agent of aun")
 	case s.IdleWindow < 0:
-		return fmt.Errorf("%w; 0 means its default", notNegative("agent: idle_window", s.IdleWindow))
+		return fmt.Errorf("%w; 0 means its default", conf.NotNegative("agent: idle_window", s.IdleWindow))
 	}
 	return nil
 }
 
-func (s *AUNSettings) options(p *parser) options {
-	return options{
-		"identity": p.word(&s.Identity), "roots": p.words(&s.Roots), "idle_window": p.duration(&s.IdleWindow),
+func (s *AUNSettings) options(p *conf.Parser) conf.Options {
+	return conf.Options{
+		"identity": p.Word(&s.Identity), "roots": p.Words(&s.Roots), "idle_window": p.Duration(&s.IdleWindow),
 	}
 }
 
-// aunArgs parses the arguments of an agent of AUN: its AID, and the URL if there is one.
-func (p *parser) aunArgs(a *AgentConfig) {
+// readAUNArgs parses the arguments of an agent of AUN: its AID, and the URL if there is one.
+func readAUNArgs(p *conf.Parser, a *AgentConfig) {
 	if !p.NextArg() {
-		p.fail("agent aun needs the AID of the agent, such as agent.aid.pub")
+		p.Fail("agent aun needs the AID of the agent, such as agent.aid.pub")
 		return
 	}
 	a.AID = p.Val()
@@ -72,7 +73,7 @@ func (p *parser) aunArgs(a *AgentConfig) {
 		a.URL = p.Val()
 	}
 	if p.NextArg() {
-		p.fail("agent aun takes an AID and a URL, but there is also " + strconv.Quote(p.Val()))
+		p.Fail("agent aun takes an AID and a URL, but there is also " + strconv.Quote(p.Val()))
 	}
 }
 
@@ -118,7 +119,7 @@ func (s *AUNSettings) config(
 
 // readIdentity reads an identity from a file, in whose name it replaces placeholders.
 func readIdentity(repl *caddy.Replacer, file string) (*aun.Identity, error) {
-	file, err := fileName(repl, file)
+	file, err := conf.FileName(repl, file)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +131,7 @@ func readRoots(repl *caddy.Replacer, files []string) (*aun.Roots, error) {
 	names := make([]string, len(files))
 	for i, file := range files {
 		var err error
-		if names[i], err = fileName(repl, file); err != nil {
+		if names[i], err = conf.FileName(repl, file); err != nil {
 			return nil, fmt.Errorf("roots: %w", err)
 		}
 	}

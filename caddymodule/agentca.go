@@ -24,6 +24,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/agentca"
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/registry"
@@ -65,7 +66,7 @@ type Certificates struct {
 	end     context.CancelFunc
 }
 
-// certificates returns what reads the option. Syntax:
+// certificatesOption returns what reads the option. Syntax:
 //
 //	certificates <directory> {
 //		ca           <file>...
@@ -74,17 +75,17 @@ type Certificates struct {
 //		partners     <AIC>...
 //		trust_bundle <file>
 //	}
-func (p *parser) certificates(into **Certificates) func() {
+func certificatesOption(p *conf.Parser, into **Certificates) func() {
 	return func() {
 		c := new(Certificates)
 		*into = c
-		p.word(&c.Directory)()
-		p.block("certificates", options{
-			"ca":           p.words(&c.CA),
-			"eab":          p.words(&c.EAB),
-			"contact":      p.words(&c.Contact),
-			"partners":     p.words(&c.Partners),
-			"trust_bundle": p.word(&c.TrustBundle),
+		p.Word(&c.Directory)()
+		p.Block("certificates", conf.Options{
+			"ca":           p.Words(&c.CA),
+			"eab":          p.Words(&c.EAB),
+			"contact":      p.Words(&c.Contact),
+			"partners":     p.Words(&c.Partners),
+			"trust_bundle": p.Word(&c.TrustBundle),
 		})
 	}
 }
@@ -228,7 +229,7 @@ func (c *Certificates) close() {
 func (c *Certificates) credential(ctx context.Context, aic string, account registryAccount) (agentca.EAB, error) {
 	var err error
 	for _, text := range c.EAB {
-		text, bad := replaceAll(caddy.NewReplacer(), text)
+		text, bad := conf.Replace(caddy.NewReplacer(), text)
 		if bad != nil {
 			err = fmt.Errorf("eab %w", bad)
 			continue
@@ -358,7 +359,7 @@ func (c *Certificates) followBundle(ctx context.Context, log *slog.Logger) {
 
 // writeBundle writes the roots to the file, unless it has them.
 func (c *Certificates) writeBundle(ctx context.Context) (changed bool, err error) {
-	file, err := fileName(caddy.NewReplacer(), c.TrustBundle)
+	file, err := conf.FileName(caddy.NewReplacer(), c.TrustBundle)
 	if err != nil {
 		return false, err
 	}

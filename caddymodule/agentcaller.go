@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/onbehalf"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
@@ -39,14 +40,14 @@ type AgentCallerJWT struct {
 }
 
 // options are those of the block caller.
-func (c *AgentCaller) options(p *parser) options {
-	return options{
-		"headers": p.flag(&c.Headers),
+func (c *AgentCaller) options(p *conf.Parser) conf.Options {
+	return conf.Options{
+		"headers": p.Flag(&c.Headers),
 		"jwt": func() {
 			c.JWT = new(AgentCallerJWT)
-			p.section(options{"audience": p.word(&c.JWT.Audience), "header": p.word(&c.JWT.Header)})()
+			p.Section(conf.Options{"audience": p.Word(&c.JWT.Audience), "header": p.Word(&c.JWT.Header)})()
 		},
-		"baggage": p.flag(&c.Baggage),
+		"baggage": p.Flag(&c.Baggage),
 	}
 }
 

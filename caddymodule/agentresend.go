@@ -9,6 +9,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
@@ -31,12 +32,12 @@ type Resend struct {
 // defaultResend is the default of after.
 const defaultResend = caddy.Duration(10 * time.Second)
 
-func (r *Resend) fillDefaults() { orDefault(&r.After, new(defaultResend)) }
+func (r *Resend) fillDefaults() { conf.OrDefault(&r.After, new(defaultResend)) }
 
 func (r *Resend) check() error {
 	switch {
 	case *r.After < 0:
-		return fmt.Errorf("%w; 0 means that the agent is asked once", notNegative("agent: resend after", *r.After))
+		return fmt.Errorf("%w; 0 means that the agent is asked once", conf.NotNegative("agent: resend after", *r.After))
 	case r.Never && r.Always:
 		return errors.New("agent: resend is never and always; write one of them")
 	}
@@ -55,7 +56,7 @@ func (r *Resend) mode() upstream.Resend {
 }
 
 // parse reads the option: "after" and a duration, or "never" or "always", alone or before that.
-func (r *Resend) parse(p *parser) func() {
+func (r *Resend) parse(p *conf.Parser) func() {
 	return func() {
 		args := p.RemainingArgs()
 		if len(args) > 0 && (args[0] == "never" || args[0] == "always") {
@@ -65,12 +66,12 @@ func (r *Resend) parse(p *parser) func() {
 			}
 		}
 		if len(args) != 2 || args[0] != "after" {
-			p.fail("resend needs after and a duration, such as after 10s, or never or always, alone or before that")
+			p.Fail("resend needs after and a duration, such as after 10s, or never or always, alone or before that")
 			return
 		}
 		after, err := caddy.ParseDuration(args[1])
 		if err != nil {
-			p.fail("resend after needs a duration, such as 10s")
+			p.Fail("resend after needs a duration, such as 10s")
 			return
 		}
 		r.After = new(caddy.Duration(after))

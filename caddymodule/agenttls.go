@@ -11,6 +11,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/notify"
 )
 
@@ -135,8 +136,8 @@ func (p presenter) present(c *tls.Config, cert, key string) error {
 	return nil
 }
 
-// clientCert returns what reads the option: the files of a certificate and its key, or aip for the obtained one.
-func (p *parser) clientCert(cert, key *string, obtained *bool) func() {
+// clientCertOption returns what reads the option: the files of a certificate and its key, or aip for the obtained one.
+func clientCertOption(p *conf.Parser, cert, key *string, obtained *bool) func() {
 	return func() {
 		switch args := p.RemainingArgs(); {
 		case len(args) == 1 && args[0] == "aip":
@@ -144,7 +145,7 @@ func (p *parser) clientCert(cert, key *string, obtained *bool) func() {
 		case len(args) == 2:
 			*cert, *key = args[0], args[1]
 		default:
-			p.fail("client_cert needs a certificate and a key, both PEM files, or aip for the one that is obtained")
+			p.Fail("client_cert needs a certificate and a key, both PEM files, or aip for the one that is obtained")
 		}
 	}
 }
@@ -154,11 +155,11 @@ var errNoPair = errors.New("tls client_cert needs a certificate and its key")
 
 // readClientCert reads a certificate and its key from PEM files.
 func readClientCert(repl *caddy.Replacer, cert, key string) (*tls.Certificate, error) {
-	cert, err := fileName(repl, cert)
+	cert, err := conf.FileName(repl, cert)
 	if err != nil {
 		return nil, fmt.Errorf("tls client_cert: %w", err)
 	}
-	if key, err = fileName(repl, key); err != nil {
+	if key, err = conf.FileName(repl, key); err != nil {
 		return nil, fmt.Errorf("tls client_cert: %w", err)
 	}
 	pair, err := tls.LoadX509KeyPair(cert, key)

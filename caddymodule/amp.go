@@ -16,6 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/amp"
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -67,7 +68,7 @@ type KeyPair struct {
 	Key string `json:"key"`
 }
 
-// amp returns what reads the option. Syntax:
+// ampOption returns what reads the option. Syntax:
 //
 //	amp [<directory>] {
 //		name     <name>
@@ -78,7 +79,7 @@ type KeyPair struct {
 //		keep     <n>
 //		sign     <cert> <key> | aip
 //	}
-func (p *parser) amp(into **AMP) func() {
+func ampOption(p *conf.Parser, into **AMP) func() {
 	return func() {
 		a := new(AMP)
 		*into = a
@@ -86,15 +87,15 @@ func (p *parser) amp(into **AMP) func() {
 			a.Dir = p.Val()
 		}
 		if p.NextArg() {
-			p.fail("amp takes one directory")
+			p.Fail("amp takes one directory")
 		}
-		p.block("amp", options{
-			"name":     p.word(&a.Name),
-			"records":  p.words(&a.Records),
-			"names":    p.word(&a.Names),
-			"interval": p.duration(&a.Interval),
-			"max_size": size(p, &a.MaxSize),
-			"keep":     optional(p, &a.Keep, p.number),
+		p.Block("amp", conf.Options{
+			"name":     p.Word(&a.Name),
+			"records":  p.Words(&a.Records),
+			"names":    p.Word(&a.Names),
+			"interval": p.Duration(&a.Interval),
+			"max_size": conf.Size(p, &a.MaxSize),
+			"keep":     conf.Optional(p, &a.Keep, p.Number),
 			"sign": func() {
 				switch args := p.RemainingArgs(); {
 				case len(args) == 1 && args[0] == "aip":
@@ -102,7 +103,7 @@ func (p *parser) amp(into **AMP) func() {
 				case len(args) == 2:
 					a.Sign = append(a.Sign, KeyPair{args[0], args[1]})
 				default:
-					p.fail("sign needs a certificate and a key, both PEM files, or aip for those that are obtained")
+					p.Fail("sign needs a certificate and a key, both PEM files, or aip for those that are obtained")
 				}
 			},
 		})
@@ -114,10 +115,10 @@ var ampName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 // fillDefaults sets what is not set.
 func (a *AMP) fillDefaults() {
-	orDefault(&a.Name, "aip-gateway")
-	orDefault(&a.Names, string(amp.Camel))
-	orDefault(&a.Interval, caddy.Duration(15*time.Second))
-	orDefault(&a.MaxSize, 16<<20)
+	conf.OrDefault(&a.Name, "aip-gateway")
+	conf.OrDefault(&a.Names, string(amp.Camel))
+	conf.OrDefault(&a.Interval, caddy.Duration(15*time.Second))
+	conf.OrDefault(&a.MaxSize, 16<<20)
 	if a.Keep == nil {
 		a.Keep = new(3)
 	}
@@ -163,7 +164,7 @@ func (a *AMP) provision() error {
 	if err := a.checkWritten(); err != nil {
 		return err
 	}
-	dir, err := fileName(caddy.NewReplacer(), cmp.Or(a.Dir, os.Getenv("AMP_LOG_DIR")))
+	dir, err := conf.FileName(caddy.NewReplacer(), cmp.Or(a.Dir, os.Getenv("AMP_LOG_DIR")))
 	switch {
 	case err != nil:
 		return fmt.Errorf("amp: %w", err)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/adp"
 	"github.com/aip-gateway/aip-gateway/amp"
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/catalog"
 	"github.com/aip-gateway/aip-gateway/directory"
 	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
@@ -175,7 +176,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 
 // read sets defaults, and reads what the configuration names.
 func (a *App) read(ctx caddy.Context) (err error) {
-	orDefault(&a.Drain, caddy.Duration(10*time.Second))
+	conf.OrDefault(&a.Drain, caddy.Duration(10*time.Second))
 	a.Streams.provision()
 	a.Connections.provision()
 	if a.identities, err = readIdentities(a.Identities); err != nil {
@@ -207,7 +208,7 @@ func (a *App) read(ctx caddy.Context) (err error) {
 
 // Validate checks the configuration.
 func (a *App) Validate() error {
-	return cmp.Or(notNegative("drain", a.Drain), a.Notify.validate(), a.Streams.validate(),
+	return cmp.Or(conf.NotNegative("drain", a.Drain), a.Notify.validate(), a.Streams.validate(),
 		a.Connections.validate(), a.Traces.validate(), a.AUN.checkWritten())
 }
 

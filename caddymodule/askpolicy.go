@@ -11,6 +11,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
@@ -22,7 +23,7 @@ func (a *App) AskPolicies(
 	ctx caddy.Context, partners []doctor.Partner, q *doctor.Question,
 ) (list []doctor.Decision, err error) {
 	if !slices.Contains(gateway.Commands(), q.Command) {
-		return nil, fmt.Errorf("there is no command %q; use %s", q.Command, oneOf(gateway.Commands()))
+		return nil, fmt.Errorf("there is no command %q; use %s", q.Command, conf.OneOf(gateway.Commands()))
 	}
 	provisioning, end := caddy.NewContext(ctx)
 	defer end()

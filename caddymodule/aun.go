@@ -24,6 +24,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/aun/codes"
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/directory"
 	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
 	"github.com/aip-gateway/aip-gateway/internal/pemtext"
@@ -92,7 +93,7 @@ type AUNLimits struct {
 	LoginsPerAddress int `json:"logins_per_address,omitempty"`
 }
 
-// aun returns what reads the option aun. Syntax:
+// aunOption returns what reads the option aun. Syntax:
 //
 //	aun {
 //		aid     <aid>
@@ -112,26 +113,26 @@ type AUNLimits struct {
 //			logins_per_address  <n>
 //		}
 //	}
-func (p *parser) aun(into **AUN) func() {
+func aunOption(p *conf.Parser, into **AUN) func() {
 	return func() {
 		a := new(AUN)
 		*into = a
-		p.section(options{
-			"aid":        p.word(&a.AID),
-			"cert":       p.word(&a.Cert),
-			"roots":      p.words(&a.Roots),
-			"crl":        p.words(&a.CRL),
-			"issuer":     p.word(&a.Issuer),
-			"jwt_key":    p.wordsOf(&a.JWTKeys, "the issuer that the keys are of, and their files: jwt_key aid.pub <file>"),
-			"agent_cert": p.words(&a.AgentCerts),
-			"origins":    p.words(&a.Origins),
-			"limits": p.section(options{
-				"connections":         p.number(&a.Limits.Connections),
-				"connections_per_aid": p.number(&a.Limits.ConnectionsPerAID),
-				"subscriptions":       p.number(&a.Limits.Subscriptions),
-				"calls":               p.number(&a.Limits.Calls),
-				"logins":              p.number(&a.Limits.Logins),
-				"logins_per_address":  p.number(&a.Limits.LoginsPerAddress),
+		p.Section(conf.Options{
+			"aid":        p.Word(&a.AID),
+			"cert":       p.Word(&a.Cert),
+			"roots":      p.Words(&a.Roots),
+			"crl":        p.Words(&a.CRL),
+			"issuer":     p.Word(&a.Issuer),
+			"jwt_key":    p.WordsOf(&a.JWTKeys, "the issuer that the keys are of, and their files: jwt_key aid.pub <file>"),
+			"agent_cert": p.Words(&a.AgentCerts),
+			"origins":    p.Words(&a.Origins),
+			"limits": p.Section(conf.Options{
+				"connections":         p.Number(&a.Limits.Connections),
+				"connections_per_aid": p.Number(&a.Limits.ConnectionsPerAID),
+				"subscriptions":       p.Number(&a.Limits.Subscriptions),
+				"calls":               p.Number(&a.Limits.Calls),
+				"logins":              p.Number(&a.Limits.Logins),
+				"logins_per_address":  p.Number(&a.Limits.LoginsPerAddress),
 			}),
 		})()
 	}
@@ -144,10 +145,10 @@ func (a *AUN) checkWritten() error {
 	}
 	l := &a.Limits
 	if err := cmp.Or(
-		notNegativeNumber("connections", l.Connections),
-		notNegativeNumber("connections_per_aid", l.ConnectionsPerAID),
-		notNegativeNumber("subscriptions", l.Subscriptions), notNegativeNumber("calls", l.Calls),
-		notNegativeNumber("logins", l.Logins), notNegativeNumber("logins_per_address", l.LoginsPerAddress),
+		conf.NotNegativeNumber("connections", l.Connections),
+		conf.NotNegativeNumber("connections_per_aid", l.ConnectionsPerAID),
+		conf.NotNegativeNumber("subscriptions", l.Subscriptions), conf.NotNegativeNumber("calls", l.Calls),
+		conf.NotNegativeNumber("logins", l.Logins), conf.NotNegativeNumber("logins_per_address", l.LoginsPerAddress),
 	); err != nil {
 		return fmt.Errorf("aun: limits: %w", err)
 	}
@@ -184,7 +185,7 @@ func (a *AUN) provision() (err error) {
 	}
 	key.Write(a.roots.PEM())
 	for _, file := range a.CRL {
-		text, err := readFile(repl, file)
+		text, err := conf.ReadFile(repl, file)
 		if err == nil {
 			err = a.roots.Revoke(text)
 		}
@@ -204,7 +205,7 @@ func (a *AUN) provision() (err error) {
 		}
 		key.Write([]byte(issuer))
 		for _, file := range a.JWTKeys[issuer] {
-			text, err := readFile(repl, file)
+			text, err := conf.ReadFile(repl, file)
 			if err != nil {
 				return fmt.Errorf("jwt_key: %w", err)
 			}

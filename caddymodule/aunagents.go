@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 )
 
 // readAgentCerts reads the certificates of agents' AIDs, which lead to the roots. What else the files hold, such as a
@@ -34,7 +35,7 @@ func (a *AUN) readAgentCerts(repl *caddy.Replacer) (map[aun.AID][]*x509.Certific
 }
 
 func (a *AUN) readAgentCert(repl *caddy.Replacer, file string) (aun.AID, []*x509.Certificate, error) {
-	text, err := readFile(repl, file)
+	text, err := conf.ReadFile(repl, file)
 	if err != nil {
 		return "", nil, err
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 )
 
 func init() {
@@ -66,7 +68,7 @@ func (s *AUNSite) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 
 // UnmarshalCaddyfile reads the directive, which has no arguments.
 func (*AUNSite) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return readDirective(d)
+	return conf.ReadDirective(d)
 }
 
 // Interface guards.

@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/gateway"
 )
 
@@ -64,7 +65,8 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		return nil, d.Err("the aip option is given twice")
 	}
 	app := new(App)
-	if err := readChecked(d, app, new(App), func(p *parser, a *App) { a.readFrom(p) }, (*App).checkWritten); err != nil {
+	read := func(p *conf.Parser, a *App) { a.readFrom(p) }
+	if err := conf.ReadChecked(d, app, new(App), read, (*App).checkWritten); err != nil {
 		return nil, err
 	}
 	value, err := json.Marshal(app)
@@ -75,48 +77,48 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 }
 
 // readFrom reads the option from its name on.
-func (a *App) readFrom(p *parser) {
+func (a *App) readFrom(p *conf.Parser) {
 	if p.Next(); p.NextArg() {
-		p.err = p.ArgErr()
+		p.Keep(p.ArgErr())
 		return
 	}
-	p.block("aip", options{
+	p.Block("aip", conf.Options{
 		"store":      a.readStore(p),
-		"notify":     p.notify(&a.Notify),
-		"drain":      p.duration(&a.Drain),
-		"identities": func() { p.identities(&a.Identities) },
-		"aun":        p.aun(&a.AUN),
-		"issuer":     p.issuer(&a.Issuer),
-		"revocation": p.revocation(&a.Revocation),
-		"amp":        p.amp(&a.AMP),
-		"discovery":  p.discovery(&a.Discovery),
-		"find":       p.find(&a.Find),
-		"registry":   p.registry(&a.Registry),
+		"notify":     notifyOption(p, &a.Notify),
+		"drain":      p.Duration(&a.Drain),
+		"identities": func() { readIdentitySets(p, &a.Identities) },
+		"aun":        aunOption(p, &a.AUN),
+		"issuer":     issuerOption(p, &a.Issuer),
+		"revocation": revocationOption(p, &a.Revocation),
+		"amp":        ampOption(p, &a.AMP),
+		"discovery":  discoveryOption(p, &a.Discovery),
+		"find":       findOption(p, &a.Find),
+		"registry":   registryOption(p, &a.Registry),
 
-		"certificates": p.certificates(&a.Certificates),
-		"streams": p.section(options{
-			"take_over":      p.word(&a.Streams.TakeOver),
-			"release_memory": p.word(&a.Streams.ReleaseMemory),
+		"certificates": certificatesOption(p, &a.Certificates),
+		"streams": p.Section(conf.Options{
+			"take_over":      p.Word(&a.Streams.TakeOver),
+			"release_memory": p.Word(&a.Streams.ReleaseMemory),
 		}),
-		"connections": p.section(options{"loop": p.word(&a.Connections.Loop)}),
-		"traces":      p.section(options{"link": p.word(&a.Traces.Link)}),
+		"connections": p.Section(conf.Options{"loop": p.Word(&a.Connections.Loop)}),
+		"traces":      p.Section(conf.Options{"link": p.Word(&a.Traces.Link)}),
 	})
 }
 
-func (p *parser) notify(n *Notify) func() {
-	return p.section(options{
-		"attempts":        p.number(&n.Attempts),
-		"timeout":         p.duration(&n.Timeout),
-		"concurrency":     p.number(&n.Concurrency),
-		"allow_networks":  p.words(&n.AllowNetworks),
-		"certificate_for": p.words(&n.CertificateFor),
+func notifyOption(p *conf.Parser, n *Notify) func() {
+	return p.Section(conf.Options{
+		"attempts":        p.Number(&n.Attempts),
+		"timeout":         p.Duration(&n.Timeout),
+		"concurrency":     p.Number(&n.Concurrency),
+		"allow_networks":  p.Words(&n.AllowNetworks),
+		"certificate_for": p.Words(&n.CertificateFor),
 		"signing_key": func() {
 			var key string
-			p.word(&key)()
+			p.Word(&key)()
 			n.SigningKeys = append(n.SigningKeys, key)
 		},
-		"callback":    p.word(&n.Callback),
-		"keep_bodies": p.flag(&n.KeepBodies),
+		"callback":    p.Word(&n.Callback),
+		"keep_bodies": p.Flag(&n.KeepBodies),
 	})
 }
 
@@ -264,7 +266,7 @@ func handler[T any, H interface {
 	at := d.Token()
 	d.Reset()
 	err := m.UnmarshalCaddyfile(d)
-	noteLine(m, at)
+	conf.NoteLine(m, at)
 	return m, err
 }
 
@@ -284,141 +286,141 @@ func mounted(h httpcaddyfile.Helper, m directive, base *string) ([]httpcaddyfile
 	if err := m.UnmarshalCaddyfile(h.Dispenser); err != nil {
 		return nil, err
 	}
-	noteLine(m, at)
+	conf.NoteLine(m, at)
 	return h.NewRoute(matcher, m), nil
 }
 
 // UnmarshalCaddyfile sets up the handler from a Caddyfile, and checks what can be known without reading other files.
 func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return readChecked(d, g, &Gateway{BasePath: g.BasePath}, func(p *parser, g *Gateway) { g.read(p) },
+	return conf.ReadChecked(d, g, &Gateway{BasePath: g.BasePath}, func(p *conf.Parser, g *Gateway) { g.read(p) },
 		(*Gateway).checkWritten)
 }
 
 // read reads the directive from its name on.
-func (g *Gateway) read(p *parser) {
-	p.of = g.subject
+func (g *Gateway) read(p *conf.Parser) {
+	p.Of = g.subject
 	if p.Next(); p.NextArg() {
-		p.agentArgs(&g.Agent, p.Val())
+		readAgentArgs(p, &g.Agent, p.Val())
 	}
 	t, l := &g.Timeouts, &g.Limits
-	p.block("aip_gateway", options{
-		"agent":         func() { p.agent(&g.Agent) },
-		"name":          p.word(&g.Name),
-		"aic":           p.word(&g.AIC),
-		"aid":           p.word(&g.AID),
-		"base_path":     p.word(&g.BasePath), // more explicit than the matcher
-		"callers":       p.words(&g.Callers),
-		"identity":      p.identity(&g.Identity),
-		"allow":         p.words(&g.Allow),
-		"aac":           p.aac(&g.AAC),
-		"policy":        p.policy(&g.Policy),
-		"quota":         p.quota(&g.Quotas),
-		"heartbeat":     p.duration(&g.Heartbeat),
-		"write_timeout": p.duration(&g.WriteTimeout),
-		"completion":    p.word(&g.Completion),
-		"public_url":    p.word(&g.PublicURL),
-		"card":          p.card(&g.Card),
-		"group":         p.group(&g.Group),
-		"timeouts": p.section(options{
-			"response":            p.duration(&t.Response),
-			"blocking":            p.duration(&t.Blocking),
-			"awaiting_input":      p.duration(&t.AwaitingInput),
-			"awaiting_completion": p.duration(&t.AwaitingCompletion),
-			"max_awaiting":        p.duration(&t.MaxAwaiting),
+	p.Block("aip_gateway", conf.Options{
+		"agent":         func() { readAgent(p, &g.Agent) },
+		"name":          p.Word(&g.Name),
+		"aic":           p.Word(&g.AIC),
+		"aid":           p.Word(&g.AID),
+		"base_path":     p.Word(&g.BasePath), // more explicit than the matcher
+		"callers":       p.Words(&g.Callers),
+		"identity":      identityOption(p, &g.Identity),
+		"allow":         p.Words(&g.Allow),
+		"aac":           aacOption(p, &g.AAC),
+		"policy":        policyOption(p, &g.Policy),
+		"quota":         quotaOption(p, &g.Quotas),
+		"heartbeat":     p.Duration(&g.Heartbeat),
+		"write_timeout": p.Duration(&g.WriteTimeout),
+		"completion":    p.Word(&g.Completion),
+		"public_url":    p.Word(&g.PublicURL),
+		"card":          cardOption(p, &g.Card),
+		"group":         groupOption(p, &g.Group),
+		"timeouts": p.Section(conf.Options{
+			"response":            p.Duration(&t.Response),
+			"blocking":            p.Duration(&t.Blocking),
+			"awaiting_input":      p.Duration(&t.AwaitingInput),
+			"awaiting_completion": p.Duration(&t.AwaitingCompletion),
+			"max_awaiting":        p.Duration(&t.MaxAwaiting),
 		}),
-		"limits": p.section(options{
-			"body":               size(p, &l.Body),
-			"depth":              p.number(&l.Depth),
-			"streams":            p.number(&l.Streams),
-			"streams_per_leader": p.number(&l.StreamsPerLeader),
-			"tasks_per_leader":   p.number(&l.TasksPerLeader),
-			"memory":             size(p, &l.Memory),
-			"memory_per_leader":  size(p, &l.MemoryPerLeader),
+		"limits": p.Section(conf.Options{
+			"body":               conf.Size(p, &l.Body),
+			"depth":              p.Number(&l.Depth),
+			"streams":            p.Number(&l.Streams),
+			"streams_per_leader": p.Number(&l.StreamsPerLeader),
+			"tasks_per_leader":   p.Number(&l.TasksPerLeader),
+			"memory":             conf.Size(p, &l.Memory),
+			"memory_per_leader":  conf.Size(p, &l.MemoryPerLeader),
 		}),
 	})
 	if g.Agent.Dialect == "" {
-		p.fail("no agent is given; write aip_gateway <dialect> <url>, or agent <dialect> <url> in its block")
+		p.Fail("no agent is given; write aip_gateway <dialect> <url>, or agent <dialect> <url> in its block")
 	}
 }
 
-func (p *parser) card(c *CardConfig) func() {
-	return p.section(options{
-		"signatures":         p.word(&c.Signatures),
-		"acs":                p.word(&c.ACS),
-		"version":            p.word(&c.Version),
-		"requested_validity": p.number(&c.RequestedValidity),
-		"registered":         p.word(&c.Registered),
-		"organization":       p.word(&c.Organization),
-		"organization_url":   p.word(&c.OrganizationURL),
-		"department":         p.word(&c.Department),
-		"country":            p.word(&c.Country),
-		"license":            p.word(&c.License),
-		"ca_challenge_url":   p.word(&c.CAChallengeURL),
+func cardOption(p *conf.Parser, c *CardConfig) func() {
+	return p.Section(conf.Options{
+		"signatures":         p.Word(&c.Signatures),
+		"acs":                p.Word(&c.ACS),
+		"version":            p.Word(&c.Version),
+		"requested_validity": p.Number(&c.RequestedValidity),
+		"registered":         p.Word(&c.Registered),
+		"organization":       p.Word(&c.Organization),
+		"organization_url":   p.Word(&c.OrganizationURL),
+		"department":         p.Word(&c.Department),
+		"country":            p.Word(&c.Country),
+		"license":            p.Word(&c.License),
+		"ca_challenge_url":   p.Word(&c.CAChallengeURL),
 	})
 }
 
-func (p *parser) agent(a *AgentConfig) {
+func readAgent(p *conf.Parser, a *AgentConfig) {
 	switch short, args := a.Dialect != "", p.NextArg(); { // short: it stands behind aip_gateway
 	case short && args:
-		p.fail("the agent is given twice; an aip_gateway fronts one. Behind aip_gateway or behind agent, write it once")
+		p.Fail("the agent is given twice; an aip_gateway fronts one. Behind aip_gateway or behind agent, write it once")
 		return
 	case args:
-		p.agentArgs(a, p.Val())
+		readAgentArgs(p, a, p.Val())
 	case !short:
-		p.fail("agent needs a dialect and a URL: agent a2a/legacy http://127.0.0.1:9101")
+		p.Fail("agent needs a dialect and a URL: agent a2a/legacy http://127.0.0.1:9101")
 		return
 	}
-	known := options{
-		"header_up": p.pair("a name and a value", func(name, value string) {
+	known := conf.Options{
+		"header_up": p.Pair("a name and a value", func(name, value string) {
 			if a.HeaderUp == nil {
 				a.HeaderUp = make(http.Header)
 			}
 			a.HeaderUp.Add(name, value)
 		}),
-		"card":                p.word(&a.Card),
-		"caller":              p.section(a.Caller.options(p)),
-		"timeout":             p.duration(&a.Timeout),
-		"retry_for":           optional(p, &a.RetryFor, p.duration),
-		"streams":             p.word(&a.Streams),
-		"max_runs":            p.number(&a.MaxRuns),
-		"max_runs_per_leader": p.number(&a.MaxRunsPerLeader),
-		"check":               p.duration(&a.Check),
+		"card":                p.Word(&a.Card),
+		"caller":              p.Section(a.Caller.options(p)),
+		"timeout":             p.Duration(&a.Timeout),
+		"retry_for":           conf.Optional(p, &a.RetryFor, p.Duration),
+		"streams":             p.Word(&a.Streams),
+		"max_runs":            p.Number(&a.MaxRuns),
+		"max_runs_per_leader": p.Number(&a.MaxRunsPerLeader),
+		"check":               p.Duration(&a.Check),
 		"resend":              a.Resend.parse(p),
-		"tls": p.section(a.TLS.options(p, options{
-			"ca":          p.words(&a.TLS.CA),
-			"client_cert": p.clientCert(&a.TLS.Cert, &a.TLS.Key, &a.TLS.Obtained),
-			"server_name": p.word(&a.TLS.ServerName),
-			"revocation":  p.flag(&a.TLS.Revocation),
+		"tls": p.Section(a.TLS.options(p, conf.Options{
+			"ca":          p.Words(&a.TLS.CA),
+			"client_cert": clientCertOption(p, &a.TLS.Cert, &a.TLS.Key, &a.TLS.Obtained),
+			"server_name": p.Word(&a.TLS.ServerName),
+			"revocation":  p.Flag(&a.TLS.Revocation),
 		})),
 	}
 	for _, s := range a.own() {
 		maps.Copy(known, s.options(p))
 	}
-	p.block("agent", known)
+	p.Block("agent", known)
 }
 
-// agentArgs parses the arguments of an agent, of which the first is its dialect, or its URL if the dialect is a2a.
-func (p *parser) agentArgs(a *AgentConfig, first string) {
-	if strings.Contains(first, ":") || placeholder.MatchString(first) { // no dialect has that
+// readAgentArgs parses the arguments of an agent, of which the first is its dialect, or its URL if the dialect is a2a.
+func readAgentArgs(p *conf.Parser, a *AgentConfig, first string) {
+	if strings.Contains(first, ":") || len(conf.Placeholders(first)) > 0 { // no dialect has that
 		a.Dialect, a.URL = gateway.A2A, first
 		if p.NextArg() {
-			p.fail("agent takes a dialect and a URL, in this order, but " + strconv.Quote(p.Val()) + " follows the URL")
+			p.Fail("agent takes a dialect and a URL, in this order, but " + strconv.Quote(p.Val()) + " follows the URL")
 		}
 		return
 	}
 	if a.Dialect = first; a.dialect().Transport == gateway.OverAUN {
-		p.aunArgs(a)
+		readAUNArgs(p, a)
 		return
 	}
 	if !p.NextArg() {
-		p.fail("agent " + first + " needs a URL, such as http://127.0.0.1:9101")
+		p.Fail("agent " + first + " needs a URL, such as http://127.0.0.1:9101")
 		return
 	}
 	if a.URL = p.Val(); a.dialect().Found() && !strings.ContainsAny(a.URL, ":/{") {
 		a.URL, a.AIC = "", a.URL
 	}
 	if p.NextArg() {
-		p.fail("agent takes a dialect and a URL, but there is also " + strconv.Quote(p.Val()))
+		p.Fail("agent takes a dialect and a URL, but there is also " + strconv.Quote(p.Val()))
 	}
 }
 

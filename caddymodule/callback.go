@@ -9,6 +9,8 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 )
 
 func init() {
@@ -42,7 +44,7 @@ func (*Callback) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.H
 
 // UnmarshalCaddyfile reads the directive, which has no arguments.
 func (*Callback) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return readDirective(d)
+	return conf.ReadDirective(d)
 }
 
 // Interface guards.

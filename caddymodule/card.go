@@ -13,6 +13,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
@@ -59,7 +60,7 @@ type CardConfig struct {
 }
 
 func (c *CardConfig) fillDefaults() {
-	orDefault(&c.Signatures, a2a.DropSignatures)
+	conf.OrDefault(&c.Signatures, a2a.DropSignatures)
 }
 
 func (c *CardConfig) check() error {
@@ -98,7 +99,7 @@ func (c *CardConfig) cards() (gateway.Cards, error) {
 	if c.Registered == "" {
 		return cards, nil
 	}
-	name, err := fileName(caddy.NewReplacer(), c.Registered)
+	name, err := conf.FileName(caddy.NewReplacer(), c.Registered)
 	if err != nil {
 		return cards, fmt.Errorf("card: registered: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/aip-gateway/aip-gateway/agentca"
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/identity"
 )
 
@@ -69,4 +70,4 @@ var (
 )
 
 // UnmarshalCaddyfile sets up the handler from a Caddyfile. It has no settings.
-func (*Challenge) UnmarshalCaddyfile(d *caddyfile.Dispenser) error { return readDirective(d) }
+func (*Challenge) UnmarshalCaddyfile(d *caddyfile.Dispenser) error { return conf.ReadDirective(d) }

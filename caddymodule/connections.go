@@ -9,6 +9,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/gateway/httpfront"
 )
 
@@ -19,7 +20,7 @@ type Connections struct {
 	Loop string `json:"loop,omitempty"`
 }
 
-func (c *Connections) provision() { orDefault(&c.Loop, switchOn) }
+func (c *Connections) provision() { conf.OrDefault(&c.Loop, switchOn) }
 
 func (c *Connections) validate() error {
 	if c.Loop != switchOn && c.Loop != switchOff {

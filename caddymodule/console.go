@@ -15,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/console"
 )
 
@@ -38,7 +39,7 @@ type Console struct {
 	// of a Partner are not admitted.
 	Public bool `json:"public,omitempty"`
 
-	says    fingerprint // of the settings as they stand in the configuration
+	says    conf.Fingerprint // of the settings as they stand in the configuration
 	handler console.Handler
 	app     *App
 	server  *caddyhttp.Server
@@ -57,7 +58,7 @@ func (*Console) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets up the handler.
 func (c *Console) Provision(ctx caddy.Context) error {
-	c.says = fingerprintOf(c)
+	c.says = conf.FingerprintOf(c)
 	if err := c.check(); err != nil {
 		return err
 	}
@@ -147,8 +148,8 @@ func strange(r *http.Request) bool {
 //		public
 //	}
 func (c *Console) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return readOptions(d, c, func(p *parser, c *Console) options {
-		return options{"allow": p.words(&c.Allow), "public": p.flag(&c.Public)}
+	return conf.ReadOptions(d, c, func(p *conf.Parser, c *Console) conf.Options {
+		return conf.Options{"allow": p.Words(&c.Allow), "public": p.Flag(&c.Public)}
 	}, (*Console).check)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/policy/decide"
 )
 
@@ -38,7 +39,7 @@ var loopback = []string{"127.0.0.0/8", "::1/128"}
 
 // open returns the decision point for a Partner with an AIC, or with none.
 func (d *DecisionPoint) open(aic string) (*decide.Point, error) {
-	orDefault(&d.Timeout, caddy.Duration(decide.DefaultTimeout))
+	conf.OrDefault(&d.Timeout, caddy.Duration(decide.DefaultTimeout))
 	if d.Timeout < caddy.Duration(time.Millisecond) || d.Timeout > caddy.Duration(time.Minute) {
 		return nil, fmt.Errorf("timeout is %s, but must be a millisecond to a minute", time.Duration(d.Timeout))
 	}
@@ -57,17 +58,17 @@ func (d *DecisionPoint) open(aic string) (*decide.Point, error) {
 	return decide.New(c)
 }
 
-// decisionPoint returns what reads a decision point: its URL, and its block.
-func (p *parser) decisionPoint(into **DecisionPoint) func() {
+// decisionPointOption returns what reads a decision point: its URL, and its block.
+func decisionPointOption(p *conf.Parser, into **DecisionPoint) func() {
 	return func() {
 		d := new(DecisionPoint)
 		*into = d
-		p.word(&d.URL)()
-		p.block("decide", options{
-			"timeout":        p.duration(&d.Timeout),
-			"allow_networks": p.words(&d.AllowNetworks),
-			"ca":             p.words(&d.CA),
-			"client_cert": p.pair("a certificate and a key, both PEM files", func(cert, key string) {
+		p.Word(&d.URL)()
+		p.Block("decide", conf.Options{
+			"timeout":        p.Duration(&d.Timeout),
+			"allow_networks": p.Words(&d.AllowNetworks),
+			"ca":             p.Words(&d.CA),
+			"client_cert": p.Pair("a certificate and a key, both PEM files", func(cert, key string) {
 				d.Cert, d.Key = cert, key
 			}),
 		})

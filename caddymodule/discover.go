@@ -20,6 +20,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/aip-gateway/aip-gateway/adp"
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/catalog"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -72,8 +73,8 @@ func (d *Discover) Provision(ctx caddy.Context) error {
 //		redirect <url>...
 //	}
 func (d *Discover) UnmarshalCaddyfile(from *caddyfile.Dispenser) error {
-	return readOptions(from, d, func(p *parser, d *Discover) options {
-		return options{"aic": p.word(&d.AIC), "redirect": p.words(&d.Redirect)}
+	return conf.ReadOptions(from, d, func(p *conf.Parser, d *Discover) conf.Options {
+		return conf.Options{"aic": p.Word(&d.AIC), "redirect": p.Words(&d.Redirect)}
 	}, (*Discover).check)
 }
 

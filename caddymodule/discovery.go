@@ -17,6 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/adp"
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -38,20 +39,20 @@ type Discovery struct {
 	client *http.Client
 }
 
-// discovery returns what reads the option. Syntax:
+// discoveryOption returns what reads the option. Syntax:
 //
 //	discovery <url>... {
 //		ca          <file>...
 //		client_cert <cert> <key>
 //	}
-func (p *parser) discovery(into **Discovery) func() {
+func discoveryOption(p *conf.Parser, into **Discovery) func() {
 	return func() {
 		d := new(Discovery)
 		*into = d
-		p.words(&d.Servers)()
-		p.block("discovery", options{
-			"ca": p.words(&d.CA),
-			"client_cert": p.pair("a certificate and a key, both PEM files", func(cert, key string) {
+		p.Words(&d.Servers)()
+		p.Block("discovery", conf.Options{
+			"ca": p.Words(&d.CA),
+			"client_cert": p.Pair("a certificate and a key, both PEM files", func(cert, key string) {
 				d.Cert, d.Key = cert, key
 			}),
 		})

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/aip-gateway/aip-gateway/adp"
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/find"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/node"
@@ -62,7 +63,7 @@ type FoundAgent struct {
 	Dialect string `json:"dialect,omitempty"`
 }
 
-// find returns what reads the option. Syntax:
+// findOption returns what reads the option. Syntax:
 //
 //	find {
 //		registry  [<url>] {
@@ -74,17 +75,17 @@ type FoundAgent struct {
 //		}
 //		agent <aic> <url> [<dialect>]
 //	}
-func (p *parser) find(into **Find) func() {
+func findOption(p *conf.Parser, into **Find) func() {
 	return func() {
 		f := new(Find)
 		*into = f
-		p.section(options{
-			"registry":  p.findServer("registry", &f.Registries),
-			"discovery": p.findServer("discovery", &f.Discovery),
+		p.Section(conf.Options{
+			"registry":  findServerOption(p, "registry", &f.Registries),
+			"discovery": findServerOption(p, "discovery", &f.Discovery),
 			"agent": func() {
 				args := p.RemainingArgs()
 				if len(args) < 2 || len(args) > 3 {
-					p.fail("agent is written as: agent <aic> <url> [<dialect>]")
+					p.Fail("agent is written as: agent <aic> <url> [<dialect>]")
 					return
 				}
 				a := FoundAgent{AIC: args[0], URL: args[1]}
@@ -97,19 +98,19 @@ func (p *parser) find(into **Find) func() {
 	}
 }
 
-func (p *parser) findServer(kind string, into *[]FindServer) func() {
+func findServerOption(p *conf.Parser, kind string, into *[]FindServer) func() {
 	return func() {
 		var s FindServer
 		if p.NextArg() {
 			s.URL = p.Val()
 		}
-		in := options{"ca": p.words(&s.CA)}
+		in := conf.Options{"ca": p.Words(&s.CA)}
 		if kind == "discovery" {
-			in["client_cert"] = p.pair("a certificate and a key, both PEM files", func(cert, key string) {
+			in["client_cert"] = p.Pair("a certificate and a key, both PEM files", func(cert, key string) {
 				s.Cert, s.Key = cert, key
 			})
 		}
-		p.block(kind, in)
+		p.Block(kind, in)
 		*into = append(*into, s)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/aac"
 	"github.com/aip-gateway/aip-gateway/authn"
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/gateway/httpfront"
 	"github.com/aip-gateway/aip-gateway/identity"
@@ -116,7 +117,7 @@ type Gateway struct {
 	callers *authn.Authenticator // nil before Provision
 	leaders *identity.Guard      // likewise
 
-	says       fingerprint       // of the settings as they stand in the configuration
+	says       conf.Fingerprint  // of the settings as they stand in the configuration
 	server     *caddyhttp.Server // on which the handler is; nil if that is not known
 	logsAccess bool              // the server has access logs
 	trusted    []string          // the files that the server checks the certificates of callers against

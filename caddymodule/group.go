@@ -15,6 +15,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/group"
 	"github.com/aip-gateway/aip-gateway/identity"
@@ -103,7 +104,7 @@ const (
 	mostGroups  = 100_000
 )
 
-// group returns what reads the option group. Syntax:
+// groupOption returns what reads the option group. Syntax:
 //
 //	group {
 //		allow_brokers   <pattern>...
@@ -124,27 +125,27 @@ const (
 //		max_groups_per_leader <n>
 //		prefetch              <n>
 //	}
-func (p *parser) group(into **Group) func() {
+func groupOption(p *conf.Parser, into **Group) func() {
 	return func() {
 		g := new(Group)
 		*into = g
-		p.section(options{
-			"allow_brokers":   p.words(&g.AllowBrokers),
-			"allow_networks":  p.words(&g.AllowNetworks),
-			"allow_exchanges": p.wordsOf(&g.AllowExchanges, "the AIC of a Leader, and at least one exchange"),
+		p.Section(conf.Options{
+			"allow_brokers":   p.Words(&g.AllowBrokers),
+			"allow_networks":  p.Words(&g.AllowNetworks),
+			"allow_exchanges": p.WordsOf(&g.AllowExchanges, "the AIC of a Leader, and at least one exchange"),
 			"inbox": func() {
-				p.word(&g.Inbox)()
-				p.block("inbox", options{"without_user_id": p.flag(&g.InboxWithoutUserID)})
+				p.Word(&g.Inbox)()
+				p.Block("inbox", conf.Options{"without_user_id": p.Flag(&g.InboxWithoutUserID)})
 			},
-			"tls": p.section(g.TLS.options(p, options{
-				"ca":          p.words(&g.TLS.CA),
-				"client_cert": p.clientCert(&g.TLS.Cert, &g.TLS.Key, &g.TLS.Obtained),
+			"tls": p.Section(g.TLS.options(p, conf.Options{
+				"ca":          p.Words(&g.TLS.CA),
+				"client_cert": clientCertOption(p, &g.TLS.Cert, &g.TLS.Key, &g.TLS.Obtained),
 			})),
-			"token_key":             p.word(&g.TokenKey),
-			"exchange_wait":         p.duration(&g.ExchangeWait),
-			"max_groups":            p.number(&g.MaxGroups),
-			"max_groups_per_leader": p.number(&g.MaxGroupsPerLeader),
-			"prefetch":              p.number(&g.Prefetch),
+			"token_key":             p.Word(&g.TokenKey),
+			"exchange_wait":         p.Duration(&g.ExchangeWait),
+			"max_groups":            p.Number(&g.MaxGroups),
+			"max_groups_per_leader": p.Number(&g.MaxGroupsPerLeader),
+			"prefetch":              p.Number(&g.Prefetch),
 		})()
 	}
 }
@@ -154,10 +155,10 @@ func (g *Group) fillDefaults() {
 	if g == nil {
 		return
 	}
-	orDefault(&g.ExchangeWait, caddy.Duration(group.DefaultExchangeWait))
-	orDefault(&g.MaxGroups, group.DefaultMaxGroups)
-	orDefault(&g.MaxGroupsPerLeader, min(g.MaxGroups, group.DefaultMaxGroupsPerLeader))
-	orDefault(&g.Prefetch, group.DefaultPrefetch)
+	conf.OrDefault(&g.ExchangeWait, caddy.Duration(group.DefaultExchangeWait))
+	conf.OrDefault(&g.MaxGroups, group.DefaultMaxGroups)
+	conf.OrDefault(&g.MaxGroupsPerLeader, min(g.MaxGroups, group.DefaultMaxGroupsPerLeader))
+	conf.OrDefault(&g.Prefetch, group.DefaultPrefetch)
 }
 
 // check checks the settings, which may be none. named says that the Partner has an AIC, or gets one from the registry;
@@ -173,7 +174,7 @@ func (g *Group) check(named bool, callers []string) error {
 	case len(g.AllowBrokers) == 0 && g.Inbox == "":
 		return errors.New("group: no broker is allowed; name the brokers of your Leaders in allow_brokers")
 	case g.ExchangeWait < 0:
-		return notNegative("group: exchange_wait", g.ExchangeWait)
+		return conf.NotNegative("group: exchange_wait", g.ExchangeWait)
 	case g.MaxGroups < 1 || g.MaxGroups > mostGroups:
 		return fmt.Errorf("group: max_groups is %d, but must be 1 to %d", g.MaxGroups, mostGroups)
 	case g.MaxGroupsPerLeader < 1 || g.MaxGroupsPerLeader > g.MaxGroups:
@@ -291,7 +292,7 @@ func readTokenKey(repl *caddy.Replacer, s string) ([]byte, error) {
 	if s == "" {
 		return nil, nil
 	}
-	s, err := replaceAll(repl, s)
+	s, err := conf.Replace(repl, s)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -49,7 +50,7 @@ func (*Health) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.
 
 // UnmarshalCaddyfile reads the directive, which has no arguments.
 func (*Health) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return readDirective(d)
+	return conf.ReadDirective(d)
 }
 
 // serveHealth answers a health route.

@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/identity"
 )
 
@@ -34,7 +35,7 @@ func (*Healthz) CaddyModule() caddy.ModuleInfo {
 }
 
 // UnmarshalCaddyfile reads the directive, which has no arguments.
-func (*Healthz) UnmarshalCaddyfile(d *caddyfile.Dispenser) error { return readDirective(d) }
+func (*Healthz) UnmarshalCaddyfile(d *caddyfile.Dispenser) error { return conf.ReadDirective(d) }
 
 // ServeHTTP answers /healthz, and what is below it.
 func (*Healthz) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {

@@ -17,6 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/aip-gateway/aip-gateway/authn"
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/gateway/httpfront"
 	"github.com/aip-gateway/aip-gateway/identity"
@@ -195,17 +196,17 @@ func parseIdentify(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) 
 
 // UnmarshalCaddyfile sets up the handler from a Caddyfile.
 func (i *Identify) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return readOptions(d, i, func(p *parser, i *Identify) options {
+	return conf.ReadOptions(d, i, func(p *conf.Parser, i *Identify) conf.Options {
 		l := &i.Limits
-		return options{
-			"base_path": p.word(&i.BasePath),
-			"callers":   p.words(&i.Callers),
-			"identity":  p.identity(&i.Identity),
-			"limits": p.section(options{
-				"body":              size(p, &l.Body),
-				"depth":             p.number(&l.Depth),
-				"memory":            size(p, &l.Memory),
-				"memory_per_leader": size(p, &l.MemoryPerLeader),
+		return conf.Options{
+			"base_path": p.Word(&i.BasePath),
+			"callers":   p.Words(&i.Callers),
+			"identity":  identityOption(p, &i.Identity),
+			"limits": p.Section(conf.Options{
+				"body":              conf.Size(p, &l.Body),
+				"depth":             p.Number(&l.Depth),
+				"memory":            conf.Size(p, &l.Memory),
+				"memory_per_leader": conf.Size(p, &l.MemoryPerLeader),
 			}),
 		}
 	}, (*Identify).check)

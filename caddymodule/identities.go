@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/identity"
 )
 
@@ -35,16 +36,16 @@ func (n Names) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]string(n))
 }
 
-// identities reads a block whose lines are the ids of an agent each.
-func (p *parser) identities(into *map[string]Names) {
+// readIdentitySets reads a block whose lines are the ids of an agent each.
+func readIdentitySets(p *conf.Parser, into *map[string]Names) {
 	sets := make(map[string]Names)
-	for nesting := p.Nesting(); p.err == nil && p.NextBlock(nesting); {
+	for nesting := p.Nesting(); p.Failed() == nil && p.NextBlock(nesting); {
 		first, others := p.Val(), p.RemainingArgs()
 		switch _, twice := sets[first]; {
 		case len(others) == 0:
-			p.fail("each line of identities needs an AIC and its AID, or other ids of the same agent")
+			p.Fail("each line of identities needs an AIC and its AID, or other ids of the same agent")
 		case twice:
-			p.fail(first + " is given twice in identities")
+			p.Fail(first + " is given twice in identities")
 		default:
 			sets[first] = others
 		}
@@ -103,7 +104,7 @@ func (g *Gateway) checkAID() error {
 	if g.AID == "" {
 		return nil
 	}
-	if err := literal("aid", g.AID); err != nil {
+	if err := conf.Literal("aid", g.AID); err != nil {
 		return err
 	}
 	aid, err := aun.ParseAID(g.AID)

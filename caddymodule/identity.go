@@ -16,6 +16,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/aip-gateway/aip-gateway/authn"
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/gateway/httpfront"
 	"github.com/aip-gateway/aip-gateway/identity"
@@ -167,7 +168,7 @@ func (i *Identity) has(proof string) bool {
 }
 
 func (i *Identity) fillDefaults() {
-	orDefault(&i.Mode, string(identity.Required))
+	conf.OrDefault(&i.Mode, string(identity.Required))
 	i.MTLS = i.MTLS || !i.others() && i.Mode != string(identity.Off)
 }
 
@@ -354,7 +355,7 @@ func (i *Identity) authenticator(app *App) (a *authn.Authenticator, err error) {
 		}
 	}
 	if i.Keys != nil {
-		file, err := replaceAll(repl, i.Keys.File)
+		file, err := conf.Replace(repl, i.Keys.File)
 		if err == nil {
 			a.Keys, err = authn.ReadKeys(file, i.Keys.Header)
 		}
@@ -379,7 +380,7 @@ const maxCertificates = 1000
 // readCertificates reads certificates from PEM files, each of which has one at least.
 func readCertificates(repl *caddy.Replacer, files []string) (all []*x509.Certificate, err error) {
 	for _, file := range files {
-		content, err := readFile(repl, file)
+		content, err := conf.ReadFile(repl, file)
 		if err != nil {
 			return nil, err
 		}
@@ -426,72 +427,72 @@ func proxyAddresses(from []string) (prefixes []netip.Prefix, unix bool, err erro
 	return prefixes, unix, nil
 }
 
-// identity returns what reads the option: the mode, or a block of proofs, or both.
-func (p *parser) identity(i *Identity) func() {
+// identityOption returns what reads the option: the mode, or a block of proofs, or both.
+func identityOption(p *conf.Parser, i *Identity) func() {
 	return func() {
 		switch args := p.RemainingArgs(); len(args) {
 		case 0:
 		case 1:
 			i.Mode = args[0]
 		default:
-			p.fail("identity needs required, optional or off, and a block of proofs if they are not a certificate")
+			p.Fail("identity needs required, optional or off, and a block of proofs if they are not a certificate")
 			return
 		}
-		p.block("identity", options{
+		p.Block("identity", conf.Options{
 			"mtls": func() {
 				if i.MTLS = true; len(p.RemainingArgs()) > 0 {
-					p.fail("mtls takes no values")
+					p.Fail("mtls takes no values")
 				}
 			},
-			"client_cert_header": func() { p.clientCertHeader(i) },
-			"jwt":                func() { p.jwt(i, "") },
+			"client_cert_header": func() { readClientCertHeader(p, i) },
+			"jwt":                func() { readJWT(p, i, "") },
 			"oidc": func() {
 				args := p.RemainingArgs()
 				if len(args) != 1 {
-					p.fail("oidc needs the URL of the issuer")
+					p.Fail("oidc needs the URL of the issuer")
 					return
 				}
-				p.jwt(i, args[0])
+				readJWT(p, i, args[0])
 			},
 			"keys": func() {
 				args := p.RemainingArgs()
 				if len(args) != 1 {
-					p.fail("keys needs the file with the keys")
+					p.Fail("keys needs the file with the keys")
 					return
 				}
 				i.Keys = &Keys{File: args[0]}
-				p.block("keys", options{"header": p.word(&i.Keys.Header)})
+				p.Block("keys", conf.Options{"header": p.Word(&i.Keys.Header)})
 			},
-			"accept": p.wordsOf(&i.Accept, "the name of a dialect and the proofs that it accepts: accept a2a jwt keys"),
+			"accept": p.WordsOf(&i.Accept, "the name of a dialect and the proofs that it accepts: accept a2a jwt keys"),
 		})
 	}
 }
 
-// clientCertHeader reads the option: the name, the form, from and the addresses, and a block.
-func (p *parser) clientCertHeader(i *Identity) {
+// readClientCertHeader reads the option: the name, the form, from and the addresses, and a block.
+func readClientCertHeader(p *conf.Parser, i *Identity) {
 	args := p.RemainingArgs()
 	if len(args) < 4 || args[2] != "from" {
-		p.fail("client_cert_header needs the name of the header, its form, from and the addresses of the proxy: " +
+		p.Fail("client_cert_header needs the name of the header, its form, from and the addresses of the proxy: " +
 			"client_cert_header Client-Cert rfc9440 from 10.0.0.0/8")
 		return
 	}
 	h := &ClientCertHeader{Header: args[0], Form: args[1], From: args[3:]}
 	i.ClientCertHeader = h
-	p.block("client_cert_header", options{"trust_pool": p.words(&h.TrustPool), "intermediates": p.words(&h.Intermediates),
-		"revocation": p.revocation(&h.Revocation)})
+	p.Block("client_cert_header", conf.Options{"trust_pool": p.Words(&h.TrustPool),
+		"intermediates": p.Words(&h.Intermediates), "revocation": revocationOption(p, &h.Revocation)})
 }
 
-// jwt reads the option jwt, or oidc, which names its issuer.
-func (p *parser) jwt(i *Identity, issuer string) {
+// readJWT reads the option jwt, or oidc, which names its issuer.
+func readJWT(p *conf.Parser, i *Identity, issuer string) {
 	j := JWT{Issuer: issuer}
-	known := j.options(p, options{
-		"audience": p.words(&j.Audience), "leader_claim": p.word(&j.LeaderClaim), "scopes": p.words(&j.Scopes),
+	known := j.options(p, conf.Options{
+		"audience": p.Words(&j.Audience), "leader_claim": p.Word(&j.LeaderClaim), "scopes": p.Words(&j.Scopes),
 	})
 	name := "oidc"
 	if issuer == "" {
 		name = "jwt"
-		known["issuer"], known["jwks"] = p.word(&j.Issuer), p.word(&j.JWKS)
+		known["issuer"], known["jwks"] = p.Word(&j.Issuer), p.Word(&j.JWKS)
 	}
-	p.block(name, known)
+	p.Block(name, known)
 	i.JWT = append(i.JWT, j)
 }

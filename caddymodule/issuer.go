@@ -14,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/onbehalf"
 )
 
@@ -33,17 +34,17 @@ type OwnIssuer struct {
 	Keys []string `json:"keys"`
 }
 
-// issuer returns what reads the option issuer. Syntax:
+// issuerOption returns what reads the option issuer. Syntax:
 //
 //	issuer <name> {
 //		keys <file>...
 //	}
-func (p *parser) issuer(into **OwnIssuer) func() {
+func issuerOption(p *conf.Parser, into **OwnIssuer) func() {
 	return func() {
 		*into = new(OwnIssuer)
 		name := p.Val()
-		p.word(&(*into).Name)()
-		p.block(name, options{"keys": p.words(&(*into).Keys)})
+		p.Word(&(*into).Name)()
+		p.Block(name, conf.Options{"keys": p.Words(&(*into).Keys)})
 	}
 }
 
@@ -55,7 +56,7 @@ func (i *OwnIssuer) read() (*onbehalf.Issuer, error) {
 	repl := caddy.NewReplacer()
 	var keys []crypto.Signer
 	for _, file := range i.Keys {
-		text, err := readFile(repl, file)
+		text, err := conf.ReadFile(repl, file)
 		if err != nil {
 			return nil, fmt.Errorf("issuer: keys: %w", err)
 		}
@@ -112,7 +113,7 @@ func (j *JWKS) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Han
 }
 
 // UnmarshalCaddyfile reads the directive, which has no arguments.
-func (*JWKS) UnmarshalCaddyfile(d *caddyfile.Dispenser) error { return readDirective(d) }
+func (*JWKS) UnmarshalCaddyfile(d *caddyfile.Dispenser) error { return conf.ReadDirective(d) }
 
 // Interface guards.
 var (

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/jsonrpc"
 )
 
@@ -37,13 +38,13 @@ type Limits struct {
 }
 
 func (l *Limits) fillDefaults() {
-	orDefault(&l.Streams, 20_000)
-	orDefault(&l.StreamsPerLeader, 1000)
-	orDefault(&l.Depth, jsonrpc.DefaultDepth)
-	orDefault(&l.TasksPerLeader, 100_000)
-	orDefault(&l.Memory, defaultMemory())
-	orDefault(&l.Body, defaultBody(cmp.Or(l.MemoryPerLeader, l.Memory/4)))
-	orDefault(&l.MemoryPerLeader, max(l.Memory/4, min(l.Memory, minMemory(l.Body))))
+	conf.OrDefault(&l.Streams, 20_000)
+	conf.OrDefault(&l.StreamsPerLeader, 1000)
+	conf.OrDefault(&l.Depth, jsonrpc.DefaultDepth)
+	conf.OrDefault(&l.TasksPerLeader, 100_000)
+	conf.OrDefault(&l.Memory, defaultMemory())
+	conf.OrDefault(&l.Body, defaultBody(cmp.Or(l.MemoryPerLeader, l.Memory/4)))
+	conf.OrDefault(&l.MemoryPerLeader, max(l.Memory/4, min(l.Memory, minMemory(l.Body))))
 }
 
 // leastBody is the least that a body may have by default, in bytes.
@@ -64,10 +65,11 @@ func minMemory(body int) int64 { return 2 * (int64(body) + 1) }
 
 func (l *Limits) check() error {
 	if err := cmp.Or(
-		notNegativeNumber("body", l.Body), notNegativeNumber("depth", l.Depth), notNegativeNumber("streams", l.Streams),
-		notNegativeNumber("streams_per_leader", l.StreamsPerLeader),
-		notNegativeNumber("tasks_per_leader", l.TasksPerLeader), notNegativeNumber("memory", l.Memory),
-		notNegativeNumber("memory_per_leader", l.MemoryPerLeader),
+		conf.NotNegativeNumber("body", l.Body), conf.NotNegativeNumber("depth", l.Depth),
+		conf.NotNegativeNumber("streams", l.Streams),
+		conf.NotNegativeNumber("streams_per_leader", l.StreamsPerLeader),
+		conf.NotNegativeNumber("tasks_per_leader", l.TasksPerLeader), conf.NotNegativeNumber("memory", l.Memory),
+		conf.NotNegativeNumber("memory_per_leader", l.MemoryPerLeader),
 	); err != nil {
 		return fmt.Errorf("limits: %w", err)
 	}

@@ -11,8 +11,9 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 )
 
 // TestMistakes holds what is said about each mistake in a Caddyfile: where it is, which agent's it is, and which value
@@ -182,56 +183,40 @@ func TestMistakes(t *testing.T) {
 
 // TestBlocks holds that every block that is ours is known by its options, and that none has a mistake.
 func TestBlocks(t *testing.T) {
-	blocks := strings.Count(allBlocks, "{")
-	tokens, err := caddyfile.Tokenize([]byte(allBlocks), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	opened := 0
-	p := &parser{Dispenser: caddyfile.NewDispenser(tokens), open: func([]string, options) { opened++ }}
-	g, a := new(Gateway), new(App)
-	g.read(p)
-	a.readFrom(p)
-	if p.err != nil || p.Next() || opened != blocks {
-		t.Errorf("%d of %d blocks are read: %v", opened, blocks, p.err)
-	}
-	for _, h := range homes("ca") {
-		if len(h.open) != len(h.path) {
-			t.Errorf("how %v is written is not known: %v", h.path, h.open)
+	all, opened := grammar(allBlocks), 0
+	err := all.Each(func(b conf.Block) {
+		opened++
+		if len(b.Written) != len(b.Path) {
+			t.Errorf("how %v is written is not known: %v", b.Path, b.Written)
 		}
+	})
+	if blocks := strings.Count(allBlocks, "{"); err != nil || opened != blocks {
+		t.Errorf("%d of %d blocks are read: %v", opened, blocks, err)
 	}
 }
 
 // TestAllBlocks holds that no block is missing: each option of each block is tried as one, behind up to three values.
 func TestAllBlocks(t *testing.T) {
-	// blocksIn yields the blocks in a text: their names; the last of these and the names of the options, which tell blocks
-	// apart; and how they and those around them are written.
-	blocksIn := func(text string, yield func(name, block, written string, known options)) {
-		tokens, err := caddyfile.Tokenize([]byte(text), "")
-		if err != nil {
-			t.Fatal(err)
+	// blocksIn yields the blocks in a text, and what tells blocks apart: the last of their names and those of the options.
+	blocksIn := func(text string, yield func(b conf.Block, block string)) {
+		some := grammar(text)
+		if strings.HasPrefix(text, "aip {") {
+			some.Read = func(p *conf.Parser) { new(App).readFrom(p) }
 		}
-		lines, written := strings.Split(text, "\n"), []string(nil)
-		p := &parser{Dispenser: caddyfile.NewDispenser(tokens)}
-		p.open = func(path []string, known options) {
-			written = append(written[:len(path)-1], lines[p.Line()-1]+"\n")
-			block := fmt.Sprint(path[len(path)-1], slices.Sorted(maps.Keys(known)))
-			yield(strings.Join(path, " "), block, strings.Join(written, ""), known)
-		}
-		if strings.HasPrefix(text, "aip_gateway") {
-			new(Gateway).read(p)
-		}
-		new(App).readFrom(p)
+		_ = some.Each(func(b conf.Block) {
+			yield(b, fmt.Sprint(b.Path[len(b.Path)-1], slices.Sorted(maps.Keys(b.Options))))
+		})
 	}
 	listed := make(map[string]bool)
-	blocksIn(allBlocks, func(_, block, _ string, _ options) { listed[block] = true })
-	blocksIn(allBlocks, func(_, _, written string, known options) {
-		end := strings.Repeat("}\n", strings.Count(written, "{"))
-		for option := range known {
+	blocksIn(allBlocks, func(_ conf.Block, block string) { listed[block] = true })
+	blocksIn(allBlocks, func(around conf.Block, _ string) {
+		written := strings.Join(around.Written, " {\n") + " {\n"
+		end := strings.Repeat("}\n", len(around.Written))
+		for option := range around.Options {
 			for _, values := range []string{"", " a", " a b", " a b c"} {
-				blocksIn(written+option+values+" {\n}\n"+end, func(name, block, _ string, _ options) {
+				blocksIn(written+option+values+" {\n}\n"+end, func(b conf.Block, block string) {
 					if !listed[block] {
-						t.Errorf("allBlocks does not have %s", name)
+						t.Errorf("allBlocks does not have %v", b.Path)
 						listed[block] = true
 					}
 				})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
@@ -35,7 +36,7 @@ func (g *Gateway) checkTitle() error {
 	if g.Name == "" {
 		return nil
 	}
-	if err := literal("name", g.Name); err != nil {
+	if err := conf.Literal("name", g.Name); err != nil {
 		return err
 	}
 	if len(g.Name) > maxTitle || !titleForm.MatchString(g.Name) {
@@ -74,7 +75,7 @@ func (g *Gateway) title() string {
 // path under which it is mounted, else where its agent is.
 func (g *Gateway) defaultTitle() string {
 	if g.Card.Registered != "" {
-		if name, err := fileName(caddy.NewReplacer(), g.Card.Registered); err == nil {
+		if name, err := conf.FileName(caddy.NewReplacer(), g.Card.Registered); err == nil {
 			var card struct{ Name string }
 			if text, err := readACS(name); err == nil && json.Unmarshal(text, &card) == nil && card.Name != "" {
 				return shortTitle(card.Name)

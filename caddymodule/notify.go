@@ -9,6 +9,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/notify/sign"
@@ -61,9 +62,9 @@ type Notify struct {
 const maxAttempts = 100
 
 func (n *Notify) fillDefaults() {
-	orDefault(&n.Attempts, notify.DefaultAttempts)
-	orDefault(&n.Timeout, caddy.Duration(notify.DefaultTimeout))
-	orDefault(&n.Concurrency, notify.DefaultConcurrency)
+	conf.OrDefault(&n.Attempts, notify.DefaultAttempts)
+	conf.OrDefault(&n.Timeout, caddy.Duration(notify.DefaultTimeout))
+	conf.OrDefault(&n.Concurrency, notify.DefaultConcurrency)
 }
 
 func (n *Notify) provision() error {
@@ -78,7 +79,7 @@ func (n *Notify) provision() error {
 	}
 	repl := caddy.NewReplacer()
 	for i, s := range n.SigningKeys {
-		value, err := replaceAll(repl, s)
+		value, err := conf.Replace(repl, s)
 		if err != nil {
 			return fmt.Errorf("notify: signing_key %d %w", i+1, err)
 		}

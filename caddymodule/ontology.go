@@ -12,6 +12,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
@@ -31,12 +32,12 @@ type Ontology struct {
 	URL string `json:"url,omitempty"`
 }
 
-// ontology reads the option.
-func (p *parser) ontology(into **Ontology) func() {
+// ontologyOption reads the option.
+func ontologyOption(p *conf.Parser, into **Ontology) func() {
 	return func() {
 		args := p.RemainingArgs()
 		if len(args) < 2 || len(args) > 3 {
-			p.fail("ontology is written as: ontology <cert> <key> [<url>]")
+			p.Fail("ontology is written as: ontology <cert> <key> [<url>]")
 			return
 		}
 		*into = &Ontology{Cert: args[0], Key: args[1], URL: strings.Join(args[2:], "")}
@@ -65,7 +66,7 @@ func (o *Ontology) open(r *Registry) (aic string, at *registry.Client, err error
 	if err != nil {
 		return "", nil, err
 	}
-	url, err := replaceAll(caddy.NewReplacer(), cmp.Or(o.URL, r.URL))
+	url, err := conf.Replace(caddy.NewReplacer(), cmp.Or(o.URL, r.URL))
 	if err != nil {
 		return "", nil, fmt.Errorf("ontology: its URL %w", err)
 	}

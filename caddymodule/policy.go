@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/policy"
 )
@@ -132,25 +133,25 @@ func (m *PolicyMatch) maps() map[string]*map[string][]string {
 	return map[string]*map[string][]string{"certificate": &m.Certificate, "claim": &m.Claim}
 }
 
-// conditions are the options of a block that add conditions to a match.
-func (p *parser) conditions(m *PolicyMatch) options {
-	all := make(options)
+// conditionOptions are the options of a block that add conditions to a match.
+func conditionOptions(p *conf.Parser, m *PolicyMatch) conf.Options {
+	all := make(conf.Options)
 	for name, into := range m.lists() {
-		all[name] = p.words(into)
+		all[name] = p.Words(into)
 	}
 	for name, into := range m.maps() {
-		all[name] = p.wordsOf(into, "a name, and at least one value")
+		all[name] = p.WordsOf(into, "a name, and at least one value")
 	}
 	return all
 }
 
-// condition adds a condition that stands in a line with other words.
-func (p *parser) condition(m *PolicyMatch, words []string) {
+// readCondition adds a condition that stands in a line with other words.
+func readCondition(p *conf.Parser, m *PolicyMatch, words []string) {
 	name, values := words[0], words[1:]
-	known := p.conditions(m)
+	known := conditionOptions(p, m)
 	for i := 1; i < len(values)-1; i++ {
 		if known[values[i]] != nil {
-			p.fail("the condition " + name + " is followed by the condition " + values[i] + "; write them in a block, each in " +
+			p.Fail("the condition " + name + " is followed by the condition " + values[i] + "; write them in a block, each in " +
 				"a line of its own")
 			return
 		}
@@ -164,73 +165,58 @@ func (p *parser) condition(m *PolicyMatch, words []string) {
 		return
 	}
 	if known[name] == nil {
-		p.fail("there is no condition " + strconv.Quote(name) + nearest(name, known))
+		p.Fail("there is no condition " + strconv.Quote(name) + conf.Nearest(name, known))
 		return
 	}
-	p.fail("the condition " + name + " has too few values")
+	p.Fail("the condition " + name + " has too few values")
 }
 
-// rule returns what reads a rule: its name, if it has one, and a condition, in a line or in a block.
-func (p *parser) rule(into *[]PolicyRule) func() {
+// ruleOption returns what reads a rule: its name, if it has one, and a condition, in a line or in a block.
+func ruleOption(p *conf.Parser, into *[]PolicyRule) func() {
 	return func() {
 		r := PolicyRule{Effect: p.Val()}
 		words := p.RemainingArgs()
-		if known := p.conditions(&r.Match); len(words) > 0 && known[words[0]] == nil {
+		if known := conditionOptions(p, &r.Match); len(words) > 0 && known[words[0]] == nil {
 			r.Name, words = words[0], words[1:]
 		}
 		if len(words) > 0 {
-			p.condition(&r.Match, words)
+			readCondition(p, &r.Match, words)
 		}
-		p.block(r.Effect, p.conditions(&r.Match))
+		p.Block(r.Effect, conditionOptions(p, &r.Match))
 		*into = append(*into, r)
 	}
 }
 
-func (p *parser) policy(into **Policy) func() {
+func policyOption(p *conf.Parser, into **Policy) func() {
 	return func() {
 		*into = new(Policy)
-		p.section(options{
-			effectAllow: p.rule(&(*into).Rules),
-			effectDeny:  p.rule(&(*into).Rules),
-			"decide":    p.decisionPoint(&(*into).Decide),
-			"dry_run":   p.flag(&(*into).DryRun),
+		p.Section(conf.Options{
+			effectAllow: ruleOption(p, &(*into).Rules),
+			effectDeny:  ruleOption(p, &(*into).Rules),
+			"decide":    decisionPointOption(p, &(*into).Decide),
+			"dry_run":   p.Flag(&(*into).DryRun),
 		})()
 	}
 }
 
-// joined returns what reads an option whose values are joined by spaces.
-func (p *parser) joined(into *string) func() {
-	var list []string
-	return func() {
-		list = nil
-		p.words(&list)()
-		for i, word := range list {
-			if i > 0 {
-				*into += " "
-			}
-			*into += word
-		}
-	}
-}
-
-func (p *parser) quota(into *[]Quota) func() {
+func quotaOption(p *conf.Parser, into *[]Quota) func() {
 	return func() {
 		*into = append(*into, Quota{})
 		q := &(*into)[len(*into)-1]
-		p.word(&q.Name)()
-		known := p.conditions(&q.Match)
-		known["of"] = p.word(&q.Of)
-		known["calls"] = p.joined(&q.Calls)
-		known["starts"] = p.word(&q.Starts)
-		known["tasks"] = p.number(&q.Tasks)
+		p.Word(&q.Name)()
+		known := conditionOptions(p, &q.Match)
+		known["of"] = p.Word(&q.Of)
+		known["calls"] = p.Joined(&q.Calls)
+		known["starts"] = p.Word(&q.Starts)
+		known["tasks"] = p.Number(&q.Tasks)
 		known["streams"] = func() {
 			var n int
-			p.number(&n)()
+			p.Number(&n)()
 			q.Streams = int64(n)
 		}
-		known["bytes"] = p.word(&q.Bytes)
-		known["dry_run"] = p.flag(&q.DryRun)
-		p.block("quota", known)
+		known["bytes"] = p.Word(&q.Bytes)
+		known["dry_run"] = p.Flag(&q.DryRun)
+		p.Block("quota", known)
 	}
 }
 

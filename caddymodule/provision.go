@@ -17,6 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/gateway/httpfront"
 	"github.com/aip-gateway/aip-gateway/identity"
@@ -29,7 +30,7 @@ import (
 
 // Provision sets up the handler.
 func (g *Gateway) Provision(ctx caddy.Context) error {
-	g.says = fingerprintOf(g)
+	g.says = conf.FingerprintOf(g)
 	if err := g.provision(ctx); err != nil {
 		return fmt.Errorf("%s%w", g.subject(), err)
 	}
@@ -185,8 +186,8 @@ func (g *Gateway) fillDefaults() {
 		}
 	}
 	g.Identity.fillDefaults()
-	orDefault(&g.Heartbeat, caddy.Duration(15*time.Second))
-	orDefault(&g.WriteTimeout, caddy.Duration(30*time.Second))
+	conf.OrDefault(&g.Heartbeat, caddy.Duration(15*time.Second))
+	conf.OrDefault(&g.WriteTimeout, caddy.Duration(30*time.Second))
 	g.Agent.fillDefaults()
 	g.Card.fillDefaults()
 	g.Timeouts.fillDefaults()
@@ -195,17 +196,9 @@ func (g *Gateway) fillDefaults() {
 	g.BasePath = strings.TrimSuffix(g.BasePath, "/")
 }
 
-// orDefault sets a value that is not set.
-func orDefault[T comparable](value *T, otherwise T) {
-	var unset T
-	if *value == unset {
-		*value = otherwise
-	}
-}
-
 // readAIC reads an AIC in a setting. It returns its canonical form.
 func readAIC(setting, s string) (identity.AIC, error) {
-	if err := literal(setting, s); err != nil {
+	if err := conf.Literal(setting, s); err != nil {
 		return "", err
 	}
 	aic, err := identity.ParseAIC(s)
@@ -270,7 +263,7 @@ func (g *Gateway) checkCallers() error {
 
 // checkBasePath checks the path under which a Partner is mounted, if it is set.
 func checkBasePath(path string) error {
-	if err := literal("base_path", path); err != nil {
+	if err := conf.Literal("base_path", path); err != nil {
 		return err
 	}
 	if path != "" && !strings.HasPrefix(path, "/") {
@@ -284,7 +277,7 @@ func checkPublicURL(option, s string) error {
 	if s == "" {
 		return nil
 	}
-	if err := literal(option, s); err != nil {
+	if err := conf.Literal(option, s); err != nil {
 		return err
 	}
 	u, err := url.Parse(s)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
@@ -34,7 +35,7 @@ func (g *Gateway) checkRegistered() error {
 	case g.Card.ACS == acs.V0100:
 		return errors.New("aic registered needs a registry of ACPs 2; leave acs out of card, or set it to 02.01 or 02.02")
 	}
-	orDefault(&g.Card.ACS, acs.V0201)
+	conf.OrDefault(&g.Card.ACS, acs.V0201)
 	return nil
 }
 

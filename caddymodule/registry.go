@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/registry"
 )
@@ -47,7 +48,7 @@ type Registry struct {
 	Ontology *Ontology `json:"ontology,omitempty"`
 }
 
-// registry returns what reads the option registry. Syntax:
+// registryOption returns what reads the option registry. Syntax:
 //
 //	registry <url> {
 //		user     <name> <password>
@@ -56,27 +57,27 @@ type Registry struct {
 //		poll     <duration>
 //		ontology <cert> <key> [<url>]
 //	}
-func (p *parser) registry(into **Registry) func() {
+func registryOption(p *conf.Parser, into **Registry) func() {
 	return func() {
 		r := new(Registry)
 		*into = r
-		p.word(&r.URL)()
-		p.block("registry", options{
-			"user": p.pair("a name and a password", func(name, password string) { r.User, r.Password = name, password }),
+		p.Word(&r.URL)()
+		p.Block("registry", conf.Options{
+			"user": p.Pair("a name and a password", func(name, password string) { r.User, r.Password = name, password }),
 			"oidc": func() {
 				args := p.RemainingArgs()
 				if len(args) < 1 || len(args) > 3 {
-					p.fail("oidc is written as: oidc <issuer> [<client_id> [<client_secret>]]")
+					p.Fail("oidc is written as: oidc <issuer> [<client_id> [<client_secret>]]")
 					return
 				}
 				for i, into := range []*string{&r.Issuer, &r.ClientID, &r.ClientSecret}[:len(args)] {
 					*into = args[i]
 				}
 			},
-			"ca":   p.words(&r.CA),
-			"poll": p.duration(&r.Poll),
+			"ca":   p.Words(&r.CA),
+			"poll": p.Duration(&r.Poll),
 
-			"ontology": p.ontology(&r.Ontology),
+			"ontology": ontologyOption(p, &r.Ontology),
 		})
 	}
 }
@@ -93,8 +94,8 @@ func (r *Registry) account(s registry.Storage) (*registry.Account, error) {
 	if r == nil {
 		return nil, nil
 	}
-	orDefault(&r.Poll, caddy.Duration(defaultPoll))
-	orDefault(&r.ClientID, defaultClient)
+	conf.OrDefault(&r.Poll, caddy.Duration(defaultPoll))
+	conf.OrDefault(&r.ClientID, defaultClient)
 	a, err := r.open(s)
 	if err != nil {
 		return nil, fmt.Errorf("registry: %w", err)
@@ -139,7 +140,7 @@ func (r *Registry) open(s registry.Storage) (*registry.Account, error) {
 		return nil, err
 	}
 	for name, secret := range map[string]string{"user": r.Password, "oidc": r.ClientSecret} {
-		if _, err := replaceAll(repl, secret); err != nil {
+		if _, err := conf.Replace(repl, secret); err != nil {
 			return nil, fmt.Errorf("%s %w", name, err)
 		}
 	}
@@ -161,7 +162,7 @@ func (r *Registry) open(s registry.Storage) (*registry.Account, error) {
 // server returns the registry as one that is asked where agents are.
 func (r *Registry) server() (s FindServer, err error) {
 	s = FindServer{CA: r.CA}
-	if s.URL, err = replaceAll(caddy.NewReplacer(), r.URL); err != nil {
+	if s.URL, err = conf.Replace(caddy.NewReplacer(), r.URL); err != nil {
 		return s, fmt.Errorf("its URL %w", err)
 	}
 	return s, nil
@@ -183,7 +184,7 @@ func (r *Registry) feed() (*node.Feed, error) {
 // readSecret returns what reads a secret anew, whose file may have changed.
 func readSecret(setting string) func() (string, error) {
 	return func() (string, error) {
-		secret, err := replaceAll(caddy.NewReplacer(), setting)
+		secret, err := conf.Replace(caddy.NewReplacer(), setting)
 		if err != nil {
 			return "", fmt.Errorf("registry: a secret %w", err)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/revocation"
@@ -115,25 +116,25 @@ func (c *sharedChecker) Destruct() error {
 //		grace    <duration>
 //		degrade  allow <duration>
 //	}
-func (p *parser) revocation(into **Revocation) func() {
+func revocationOption(p *conf.Parser, into **Revocation) func() {
 	return func() {
 		r := new(Revocation)
 		*into = r
-		p.section(options{
-			"crl":      p.lists(&r.Sources),
-			"ocsp":     p.ocsp(&r.Sources),
-			"acps":     p.source(revocation.ACPS, &r.Sources),
-			"registry": p.source(revocation.Registry, &r.Sources),
-			"max_size": size(p, &r.MaxSize),
-			"refresh":  p.duration(&r.Refresh),
-			"max_age":  p.duration(&r.MaxAge),
-			"grace":    p.duration(&r.Grace),
+		p.Section(conf.Options{
+			"crl":      listsOption(p, &r.Sources),
+			"ocsp":     ocspOption(p, &r.Sources),
+			"acps":     sourceOption(p, revocation.ACPS, &r.Sources),
+			"registry": sourceOption(p, revocation.Registry, &r.Sources),
+			"max_size": conf.Size(p, &r.MaxSize),
+			"refresh":  p.Duration(&r.Refresh),
+			"max_age":  p.Duration(&r.MaxAge),
+			"grace":    p.Duration(&r.Grace),
 			"degrade": func() {
 				if !p.NextArg() || p.Val() != "allow" {
-					p.fail("degrade is written as: degrade allow 4h")
+					p.Fail("degrade is written as: degrade allow 4h")
 					return
 				}
-				p.duration(&r.Degrade)()
+				p.Duration(&r.Degrade)()
 			},
 		})()
 	}
@@ -218,7 +219,7 @@ func (v *RevocationVerifier) Provision(ctx caddy.Context) error {
 
 // UnmarshalCaddyfile sets up the verifier from a Caddyfile. It has no settings.
 func (*RevocationVerifier) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return readDirective(d)
+	return conf.ReadDirective(d)
 }
 
 // startLimit is how long a handshake waits for the app, which may start after the server.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/revocation"
 )
@@ -46,32 +47,32 @@ type RevocationSource struct {
 	RefuseUnknown bool `json:"refuse_unknown,omitempty"`
 }
 
-// lists returns what reads the lists of a line.
-func (p *parser) lists(into *[]RevocationSource) func() {
+// listsOption returns what reads the lists of a line.
+func listsOption(p *conf.Parser, into *[]RevocationSource) func() {
 	return func() {
 		var names []string
-		p.words(&names)()
+		p.Words(&names)()
 		for _, name := range names {
 			*into = append(*into, RevocationSource{Kind: string(revocation.CRL), Location: name})
 		}
 	}
 }
 
-// ocsp returns what reads a source of OCSP.
-func (p *parser) ocsp(into *[]RevocationSource) func() {
+// ocspOption returns what reads a source of OCSP.
+func ocspOption(p *conf.Parser, into *[]RevocationSource) func() {
 	return func() {
 		switch {
 		case p.NextArg() && p.Val() == "query":
-			p.source(revocation.OCSP, into)()
+			sourceOption(p, revocation.OCSP, into)()
 		case p.Val() == "staple":
 			*into = append(*into, RevocationSource{Kind: string(revocation.OCSP), Staples: true})
 		default:
-			p.fail("ocsp is written as: ocsp query, with the URL of a responder behind it or none; or: ocsp staple")
+			p.Fail("ocsp is written as: ocsp query, with the URL of a responder behind it or none; or: ocsp staple")
 		}
 	}
 }
 
-// source returns what reads a source that is asked. Syntax:
+// sourceOption returns what reads a source that is asked. Syntax:
 //
 //	ocsp query [<url>] | acps <url> | registry <url> {
 //		rate    <n>/m
@@ -81,26 +82,26 @@ func (p *parser) ocsp(into *[]RevocationSource) func() {
 //	}
 //
 // A registry has no rate, timeout and unknown.
-func (p *parser) source(kind revocation.Kind, into *[]RevocationSource) func() {
+func sourceOption(p *conf.Parser, kind revocation.Kind, into *[]RevocationSource) func() {
 	return func() {
 		s := RevocationSource{Kind: string(kind)}
 		if p.NextArg() {
 			s.Location = p.Val()
 		}
-		in := options{"ca": p.words(&s.CA)}
+		in := conf.Options{"ca": p.Words(&s.CA)}
 		if kind != revocation.Registry {
-			in["rate"] = value(p, &s.Rate, "a number a minute, such as 60/m", func(text string) (int, error) {
+			in["rate"] = conf.Value(p, &s.Rate, "a number a minute, such as 60/m", func(text string) (int, error) {
 				return strconv.Atoi(strings.TrimSuffix(text, "/m"))
 			})
-			in["timeout"] = p.duration(&s.Timeout)
+			in["timeout"] = p.Duration(&s.Timeout)
 			in["unknown"] = func() {
 				if !p.NextArg() || p.Val() != "refuse" {
-					p.fail("unknown is written as: unknown refuse")
+					p.Fail("unknown is written as: unknown refuse")
 				}
 				s.RefuseUnknown = true
 			}
 		}
-		p.block(string(kind), in)
+		p.Block(string(kind), in)
 		*into = append(*into, s)
 	}
 }

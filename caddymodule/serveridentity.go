@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/identity"
 )
 
@@ -22,8 +23,8 @@ type ServerIdentity struct {
 }
 
 // options adds its options to those of a block tls.
-func (s *ServerIdentity) options(p *parser, of options) options {
-	of["aic"], of["verify"] = p.words(&s.AIC), p.word(&s.Verify)
+func (s *ServerIdentity) options(p *conf.Parser, of conf.Options) conf.Options {
+	of["aic"], of["verify"] = p.Words(&s.AIC), p.Word(&s.Verify)
 	return of
 }
 

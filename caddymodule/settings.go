@@ -14,6 +14,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
@@ -110,7 +111,7 @@ func settingOf(name string, words ...string) adminapi.Setting {
 
 // masked returns a secret without what stands beside its placeholders.
 func masked(secret string) string {
-	names := placeholder.FindAllString(secret, -1)
+	names := conf.Placeholders(secret)
 	if shown := strings.Join(names, ""); shown == secret {
 		return secret
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -53,7 +54,7 @@ func driverName(d StoreDriver) string { return d.CaddyModule().ID.Name() }
 // checkDriver says which drivers there are if there is none with a name.
 func checkDriver(name string) error {
 	if _, err := caddy.GetModule(storeNamespace + "." + name); err != nil {
-		return fmt.Errorf("there is no driver %q; use %s", name, oneOf(driverNames()))
+		return fmt.Errorf("there is no driver %q; use %s", name, conf.OneOf(driverNames()))
 	}
 	return nil
 }
@@ -100,22 +101,22 @@ func (a *App) loadStore(ctx caddy.Context) (err error) {
 // ownDriver is a driver of this package. Its block is read like ours, so that a mistake is found at its option.
 type ownDriver interface {
 	// read reads the driver in a Caddyfile, behind its name.
-	read(p *parser)
+	read(p *conf.Parser)
 	// checkWritten checks what was read, and changes nothing.
 	checkWritten() error
 }
 
 // readStore reads the driver of a store and what it needs, which the driver reads.
-func (a *App) readStore(p *parser) func() {
+func (a *App) readStore(p *conf.Parser) func() {
 	return func() {
 		if !p.NextArg() {
-			p.fail("store needs a driver: " + oneOf(driverNames()))
+			p.Fail("store needs a driver: " + conf.OneOf(driverNames()))
 			return
 		}
 		name := p.Val()
 		module, err := caddy.GetModule(storeNamespace + "." + name)
 		if err != nil {
-			p.fail(checkDriver(name).Error())
+			p.Fail(checkDriver(name).Error())
 			return
 		}
 		var driver any = module.New()
@@ -123,7 +124,7 @@ func (a *App) readStore(p *parser) func() {
 			a.written = own
 			own.read(p)
 		} else if driver, err = caddyfile.UnmarshalModule(p.Dispenser, string(module.ID)); err != nil {
-			p.err = err
+			p.Keep(err)
 			return
 		}
 		a.StoreRaw = caddyconfig.JSONModuleObject(driver, storeDriverKey, name, nil)
@@ -155,17 +156,18 @@ type StoreLimits struct {
 
 // Provision sets defaults.
 func (l *StoreLimits) Provision(caddy.Context) error {
-	orDefault(&l.Retention, caddy.Duration(replay.DefaultRetention))
-	orDefault(&l.KeepUnread, caddy.Duration(replay.DefaultPinFor))
-	orDefault(&l.MaxEvents, 10000)
-	orDefault(&l.MaxBytes, 64<<20)
+	conf.OrDefault(&l.Retention, caddy.Duration(replay.DefaultRetention))
+	conf.OrDefault(&l.KeepUnread, caddy.Duration(replay.DefaultPinFor))
+	conf.OrDefault(&l.MaxEvents, 10000)
+	conf.OrDefault(&l.MaxBytes, 64<<20)
 	return nil
 }
 
 // Validate checks the settings.
 func (l *StoreLimits) Validate() error {
-	if err := cmp.Or(notNegative("store: retention", l.Retention),
-		notNegative("store: keep_unread", l.KeepUnread), notNegativeNumber("store: max_size", l.MaxSize)); err != nil {
+	if err := cmp.Or(conf.NotNegative("store: retention", l.Retention),
+		conf.NotNegative("store: keep_unread", l.KeepUnread),
+		conf.NotNegativeNumber("store: max_size", l.MaxSize)); err != nil {
 		return err
 	}
 	if l.MaxSize > 0 && l.MaxSize < l.MaxBytes {
@@ -196,20 +198,20 @@ func (l *StoreLimits) Settings() replay.Settings {
 // TaskLimits implements StoreDriver.
 func (l *StoreLimits) TaskLimits() (events int, bytes int64) { return l.MaxEvents, l.MaxBytes }
 
-// storeBlock reads what follows the name and the arguments of a driver: a block with the settings that all drivers
+// readStoreBlock reads what follows the name and the arguments of a driver: a block with the settings that all drivers
 // have, and with its own.
-func (p *parser) storeBlock(driver string, l *StoreLimits, own options) {
+func readStoreBlock(p *conf.Parser, driver string, l *StoreLimits, own conf.Options) {
 	if p.NextArg() {
-		p.fail(fmt.Sprintf("store %s takes no argument %q", driver, p.Val()))
+		p.Fail(fmt.Sprintf("store %s takes no argument %q", driver, p.Val()))
 		return
 	}
-	known := options{
-		"retention":   p.duration(&l.Retention),
-		"keep_unread": p.duration(&l.KeepUnread),
-		"max_events":  p.number(&l.MaxEvents),
-		"max_bytes":   size(p, &l.MaxBytes),
-		"max_size":    size(p, &l.MaxSize),
+	known := conf.Options{
+		"retention":   p.Duration(&l.Retention),
+		"keep_unread": p.Duration(&l.KeepUnread),
+		"max_events":  p.Number(&l.MaxEvents),
+		"max_bytes":   conf.Size(p, &l.MaxBytes),
+		"max_size":    conf.Size(p, &l.MaxSize),
 	}
 	maps.Copy(known, own)
-	p.block("store "+driver, known)
+	p.Block("store "+driver, known)
 }

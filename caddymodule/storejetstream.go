@@ -16,6 +16,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -130,7 +131,7 @@ func (s *JetStreamStore) Provision(ctx caddy.Context) error {
 		settings = append(settings, setting{"monitor: a URL", &s.Monitor[i]})
 	}
 	for _, replaced := range settings {
-		value, err := replaceAll(repl, *replaced.value)
+		value, err := conf.Replace(repl, *replaced.value)
 		if err != nil {
 			return fmt.Errorf("store: %s %w", replaced.name, err)
 		}
@@ -143,15 +144,15 @@ func (s *JetStreamStore) Provision(ctx caddy.Context) error {
 		}
 		s.Node = notInNodeName.ReplaceAllString(host, "-")
 	}
-	orDefault(&s.Prefix, defaultPrefix)
+	conf.OrDefault(&s.Prefix, defaultPrefix)
 	s.fillNumbers()
 	return s.StoreLimits.Provision(ctx)
 }
 
 func (s *JetStreamStore) fillNumbers() {
-	orDefault(&s.Lease, caddy.Duration(defaultLease))
-	orDefault(&s.Shards, defaultShards)
-	orDefault(&s.Replicas, defaultReplicas)
+	conf.OrDefault(&s.Lease, caddy.Duration(defaultLease))
+	conf.OrDefault(&s.Shards, defaultShards)
+	conf.OrDefault(&s.Replicas, defaultReplicas)
 }
 
 // checkWritten checks what has no placeholders.
@@ -260,32 +261,32 @@ func (s *JetStreamStore) LeastResend() time.Duration { return 2 * time.Duration(
 //		max_bytes            <size>
 //		max_size             <size>
 //	}
-func (s *JetStreamStore) read(p *parser) {
+func (s *JetStreamStore) read(p *conf.Parser) {
 	s.URLs = p.RemainingArgs()
 	if len(s.URLs) == 0 {
-		p.fail("store jetstream needs the URLs of the servers, such as nats://host")
+		p.Fail("store jetstream needs the URLs of the servers, such as nats://host")
 	}
-	p.storeBlock("jetstream", &s.StoreLimits, options{
-		"user": p.pair("a name and a password", func(name, password string) {
+	readStoreBlock(p, "jetstream", &s.StoreLimits, conf.Options{
+		"user": p.Pair("a name and a password", func(name, password string) {
 			s.User, s.Password = name, password
 		}),
-		"token":       p.word(&s.Token),
-		"nkey":        p.word(&s.NKey),
-		"credentials": p.word(&s.Credentials),
-		"tls": p.section(options{
-			"ca": p.words(&s.TLS.CA),
-			"client_cert": p.pair("a certificate and a key, both PEM files", func(cert, key string) {
+		"token":       p.Word(&s.Token),
+		"nkey":        p.Word(&s.NKey),
+		"credentials": p.Word(&s.Credentials),
+		"tls": p.Section(conf.Options{
+			"ca": p.Words(&s.TLS.CA),
+			"client_cert": p.Pair("a certificate and a key, both PEM files", func(cert, key string) {
 				s.TLS.Cert, s.TLS.Key = cert, key
 			}),
-			"server_name": p.word(&s.TLS.ServerName),
+			"server_name": p.Word(&s.TLS.ServerName),
 		}),
-		"monitor":              p.words(&s.Monitor),
-		"node":                 p.word(&s.Node),
-		"lease":                p.duration(&s.Lease),
-		"shards":               p.number(&s.Shards),
-		"replicas":             p.number(&s.Replicas),
-		"allow_single_replica": p.flag(&s.AllowSingleReplica),
-		"prefix":               p.word(&s.Prefix),
+		"monitor":              p.Words(&s.Monitor),
+		"node":                 p.Word(&s.Node),
+		"lease":                p.Duration(&s.Lease),
+		"shards":               p.Number(&s.Shards),
+		"replicas":             p.Number(&s.Replicas),
+		"allow_single_replica": p.Flag(&s.AllowSingleReplica),
+		"prefix":               p.Word(&s.Prefix),
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/internal/freeport"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
@@ -36,10 +37,10 @@ func jetStreamOf(t *testing.T, text string) (*JetStreamStore, error) {
 		}
 	}
 	s := new(JetStreamStore)
-	p := &parser{Dispenser: caddyfile.NewTestDispenser(strings.ReplaceAll(text, "DIR", dir))}
+	p := conf.NewParser(caddyfile.NewTestDispenser(strings.ReplaceAll(text, "DIR", dir)))
 	p.Next()
-	if s.read(p); p.err != nil {
-		return nil, p.err
+	if s.read(p); p.Failed() != nil {
+		return nil, p.Failed()
 	}
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
 	defer cancel()

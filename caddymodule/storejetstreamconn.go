@@ -12,6 +12,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/nats-io/nats.go"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 )
 
 // How a connection to the servers is watched and made again. A server that is silent, as behind a partition, is noticed
@@ -58,7 +60,7 @@ func (s *JetStreamStore) login() (opts []nats.Option, err error) {
 			return nil, errors.New("user needs a name and a password")
 		}
 		for _, secret := range []struct{ of, text string }{{"user", s.User}, {"the password of user", s.Password}} {
-			if _, err := replaceAll(repl, secret.text); err != nil {
+			if _, err := conf.Replace(repl, secret.text); err != nil {
 				return nil, fmt.Errorf("%s %w", secret.of, err)
 			}
 		}
@@ -68,14 +70,14 @@ func (s *JetStreamStore) login() (opts []nats.Option, err error) {
 	}
 	if s.Token != "" {
 		given = append(given, "token")
-		if _, err := replaceAll(repl, s.Token); err != nil {
+		if _, err := conf.Replace(repl, s.Token); err != nil {
 			return nil, fmt.Errorf("token %w", err)
 		}
 		opts = append(opts, nats.TokenHandler(func() string { return replaced(s.Token) }))
 	}
 	if s.NKey != "" {
 		given = append(given, "nkey")
-		file, err := fileName(repl, s.NKey)
+		file, err := conf.FileName(repl, s.NKey)
 		if err != nil {
 			return nil, fmt.Errorf("nkey: %w", err)
 		}
@@ -88,7 +90,7 @@ func (s *JetStreamStore) login() (opts []nats.Option, err error) {
 	}
 	if s.Credentials != "" {
 		given = append(given, "credentials")
-		file, err := fileName(repl, s.Credentials)
+		file, err := conf.FileName(repl, s.Credentials)
 		if err != nil {
 			return nil, fmt.Errorf("credentials: %w", err)
 		}
@@ -106,13 +108,13 @@ func (s *JetStreamStore) login() (opts []nats.Option, err error) {
 // replaced is replaceAll for what was checked before: a file may have become unreadable since, and then the servers
 // refuse the connection.
 func replaced(text string) string {
-	text, _ = replaceAll(caddy.NewReplacer(), text)
+	text, _ = conf.Replace(caddy.NewReplacer(), text)
 	return strings.TrimSpace(text)
 }
 
 // checkCredentials says what a file of credentials lacks. It quotes nothing of it.
 func checkCredentials(file string) error {
-	text, err := readFile(caddy.NewReplacer(), file)
+	text, err := conf.ReadFile(caddy.NewReplacer(), file)
 	switch {
 	case err != nil:
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -30,7 +31,7 @@ func (*MemoryStore) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets defaults.
 func (s *MemoryStore) Provision(ctx caddy.Context) error {
-	orDefault(&s.Capacity, replay.DefaultCapacity)
+	conf.OrDefault(&s.Capacity, replay.DefaultCapacity)
 	return s.StoreLimits.Provision(ctx)
 }
 
@@ -73,8 +74,8 @@ func (s *MemoryStore) Settings() replay.Settings {
 //		max_size    <size>
 //		capacity    <size>
 //	}
-func (s *MemoryStore) read(p *parser) {
-	p.storeBlock("memory", &s.StoreLimits, options{"capacity": size(p, &s.Capacity)})
+func (s *MemoryStore) read(p *conf.Parser) {
+	readStoreBlock(p, "memory", &s.StoreLimits, conf.Options{"capacity": conf.Size(p, &s.Capacity)})
 }
 
 // Interface guards.

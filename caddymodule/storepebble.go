@@ -14,6 +14,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/storefiles"
 	"github.com/aip-gateway/aip-gateway/operator/survey"
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -42,8 +43,8 @@ func (*PebbleStore) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets defaults.
 func (s *PebbleStore) Provision(ctx caddy.Context) error {
-	orDefault(&s.Dir, filepath.Join(caddy.AppDataDir(), "aip"))
-	dir, err := replaceAll(caddy.NewReplacer(), s.Dir)
+	conf.OrDefault(&s.Dir, filepath.Join(caddy.AppDataDir(), "aip"))
+	dir, err := conf.Replace(caddy.NewReplacer(), s.Dir)
 	if err != nil {
 		return fmt.Errorf("store: the directory %w", err)
 	}
@@ -96,11 +97,11 @@ func (s *PebbleStore) Examine() error { return plain(pebble.Examine(s.Dir)) }
 //		max_bytes   <size>
 //		max_size    <size>
 //	}
-func (s *PebbleStore) read(p *parser) {
+func (s *PebbleStore) read(p *conf.Parser) {
 	if p.NextArg() {
 		s.Dir = p.Val()
 	}
-	p.storeBlock("pebble", &s.StoreLimits, options{"sync": p.word(&s.Sync)})
+	readStoreBlock(p, "pebble", &s.StoreLimits, conf.Options{"sync": p.Word(&s.Sync)})
 }
 
 // OpenToRead implements storefiles.Driver.

@@ -8,6 +8,8 @@ import (
 	"reflect"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 )
 
 // Streams is how open streams use the memory of the process.
@@ -28,8 +30,8 @@ const (
 )
 
 func (s *Streams) provision() {
-	orDefault(&s.TakeOver, switchOn)
-	orDefault(&s.ReleaseMemory, switchOn)
+	conf.OrDefault(&s.TakeOver, switchOn)
+	conf.OrDefault(&s.ReleaseMemory, switchOn)
 }
 
 func (s *Streams) validate() error {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -34,38 +35,23 @@ type Timeouts struct {
 }
 
 func (t *Timeouts) fillDefaults() {
-	orDefault(&t.Response, caddy.Duration(25*time.Second))
-	orDefault(&t.Blocking, caddy.Duration(10*time.Minute))
-	orDefault(&t.AwaitingInput, caddy.Duration(24*time.Hour))
-	orDefault(&t.AwaitingCompletion, caddy.Duration(24*time.Hour))
-	orDefault(&t.MaxAwaiting, caddy.Duration(30*24*time.Hour))
+	conf.OrDefault(&t.Response, caddy.Duration(25*time.Second))
+	conf.OrDefault(&t.Blocking, caddy.Duration(10*time.Minute))
+	conf.OrDefault(&t.AwaitingInput, caddy.Duration(24*time.Hour))
+	conf.OrDefault(&t.AwaitingCompletion, caddy.Duration(24*time.Hour))
+	conf.OrDefault(&t.MaxAwaiting, caddy.Duration(30*24*time.Hour))
 }
 
 func (t *Timeouts) check() error {
-	if err := cmp.Or(notNegative("timeouts: response", t.Response), notNegative("timeouts: blocking", t.Blocking),
-		notNegative("timeouts: awaiting_input", t.AwaitingInput),
-		notNegative("timeouts: awaiting_completion", t.AwaitingCompletion)); err != nil {
+	if err := cmp.Or(conf.NotNegative("timeouts: response", t.Response),
+		conf.NotNegative("timeouts: blocking", t.Blocking),
+		conf.NotNegative("timeouts: awaiting_input", t.AwaitingInput),
+		conf.NotNegative("timeouts: awaiting_completion", t.AwaitingCompletion)); err != nil {
 		return err
 	}
 	if t.MaxAwaiting < max(t.AwaitingInput, t.AwaitingCompletion) {
 		return fmt.Errorf("timeouts: max_awaiting is %s, but must be at least awaiting_input and awaiting_completion",
 			time.Duration(t.MaxAwaiting))
-	}
-	return nil
-}
-
-// notNegative checks a duration.
-func notNegative(setting string, d caddy.Duration) error {
-	if d < 0 {
-		return fmt.Errorf("%s is %s, but must not be negative", setting, time.Duration(d))
-	}
-	return nil
-}
-
-// notNegativeNumber is notNegative for a number.
-func notNegativeNumber[N int | int64](setting string, n N) error {
-	if n < 0 {
-		return fmt.Errorf("%s is %d, but must not be negative", setting, n)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
@@ -36,9 +37,9 @@ type TokenVerification struct {
 }
 
 // options adds its options to those of a block.
-func (t *TokenVerification) options(p *parser, of options) options {
-	of["algorithms"], of["allow_networks"], of["ca"] = p.words(&t.Algorithms), p.words(&t.AllowNetworks), p.words(&t.CA)
-	of["leeway"] = optional(p, &t.Leeway, p.duration)
+func (t *TokenVerification) options(p *conf.Parser, of conf.Options) conf.Options {
+	of["algorithms"], of["allow_networks"], of["ca"] = p.Words(&t.Algorithms), p.Words(&t.AllowNetworks), p.Words(&t.CA)
+	of["leeway"] = conf.Optional(p, &t.Leeway, p.Duration)
 	return of
 }
 
@@ -47,7 +48,7 @@ func (t *TokenVerification) check() error {
 	if t.Leeway == nil {
 		return nil
 	}
-	return notNegative("leeway", *t.Leeway)
+	return conf.NotNegative("leeway", *t.Leeway)
 }
 
 // config returns the configuration of verifiers, without an issuer.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 )
 
 // placed is a handler of the gateway with the routes that lead to it, from the server on.
@@ -141,7 +143,7 @@ func patternsTake(wide, narrow []string) bool {
 
 // writtenAt returns where a handler is written in the Caddyfile; empty for one that has no line there.
 func (a *App) writtenAt(handler caddyhttp.MiddlewareHandler) string {
-	var says fingerprint
+	var says conf.Fingerprint
 	var same []caddyhttp.MiddlewareHandler // that say the same
 	switch h := handler.(type) {
 	case *Gateway:
@@ -163,5 +165,5 @@ func (a *App) writtenAt(handler caddyhttp.MiddlewareHandler) string {
 	if i < 0 {
 		return ""
 	}
-	return lineOf(says, i, len(same))
+	return conf.LineOf(says, i, len(same))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package conf
 
 import (
 	"errors"
@@ -15,9 +15,12 @@ import (
 // placeholder is a placeholder of Caddy's with a name that may be shown. Other text in braces may be part of a secret.
 var placeholder = regexp.MustCompile(`\{(?:env|file|system)\.[^{}]*\}`)
 
-// replaceAll replaces the placeholders of a setting. Each must have a value. The error, which is to follow the name of
+// Placeholders returns the placeholders in a setting whose names may be shown.
+func Placeholders(s string) []string { return placeholder.FindAllString(s, -1) }
+
+// Replace replaces the placeholders of a setting. Each must have a value. The error, which is to follow the name of
 // the setting, names the placeholder, and quotes nothing else of the setting.
-func replaceAll(repl *caddy.Replacer, s string) (string, error) {
+func Replace(repl *caddy.Replacer, s string) (string, error) {
 	value, err := repl.ReplaceOrErr(s, true, true)
 	if err == nil {
 		return value, nil
@@ -28,26 +31,26 @@ func replaceAll(repl *caddy.Replacer, s string) (string, error) {
 	return "", errors.New("has a placeholder without a value")
 }
 
-// fileName replaces the placeholders in the name of a file.
-func fileName(repl *caddy.Replacer, s string) (string, error) {
-	name, err := replaceAll(repl, s)
+// FileName replaces the placeholders in the name of a file.
+func FileName(repl *caddy.Replacer, s string) (string, error) {
+	name, err := Replace(repl, s)
 	if err != nil {
 		return "", fmt.Errorf("the name of a file %w", err)
 	}
 	return name, nil
 }
 
-// readFile reads a file whose name may have placeholders.
-func readFile(repl *caddy.Replacer, name string) ([]byte, error) {
-	name, err := fileName(repl, name)
+// ReadFile reads a file whose name may have placeholders.
+func ReadFile(repl *caddy.Replacer, name string) ([]byte, error) {
+	name, err := FileName(repl, name)
 	if err != nil {
 		return nil, err
 	}
 	return os.ReadFile(name)
 }
 
-// literal refuses a placeholder in a setting that takes none.
-func literal(setting, value string) error {
+// Literal refuses a placeholder in a setting that takes none.
+func Literal(setting, value string) error {
 	name := placeholder.FindString(value)
 	if name == "" {
 		return nil

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package conf
 
 import (
 	"crypto/sha256"
@@ -16,11 +16,11 @@ import (
 var lines struct {
 	sync.Mutex
 
-	of map[fingerprint][]string // of handlers that say the same, in the order in which they were read
+	of map[Fingerprint][]string // of handlers that say the same, in the order in which they were read
 }
 
-// fingerprint is a hash of what a handler says, and of which kind it is: those without settings all say the same.
-type fingerprint [sha256.Size]byte
+// Fingerprint is a hash of what a handler says, and of which kind it is: those without settings all say the same.
+type Fingerprint [sha256.Size]byte
 
 // The bounds of lines.
 const (
@@ -28,28 +28,29 @@ const (
 	maxSame         = 64 // lines of handlers that say the same
 )
 
-func fingerprintOf(handler any) (f fingerprint) {
+// FingerprintOf returns the fingerprint of a handler that was just read, or as it stands in the configuration.
+func FingerprintOf(handler any) (f Fingerprint) {
 	if text, err := json.Marshal(handler); err == nil {
 		f = sha256.Sum256(fmt.Appendf(nil, "%T %s", handler, text))
 	}
 	return f
 }
 
-// noteLine notes where a handler is written that was just read: at the token with which its directive begins.
-func noteLine(handler any, at caddyfile.Token) {
-	f := fingerprintOf(handler)
+// NoteLine notes where a handler is written that was just read: at the token with which its directive begins.
+func NoteLine(handler any, at caddyfile.Token) {
+	f := FingerprintOf(handler)
 	lines.Lock()
 	defer lines.Unlock()
 	if lines.of == nil || len(lines.of) >= maxFingerprints {
-		lines.of = make(map[fingerprint][]string)
+		lines.of = make(map[Fingerprint][]string)
 	}
 	all := append(lines.of[f], fmt.Sprintf("%s:%d", at.File, at.Line))
 	lines.of[f] = all[max(0, len(all)-maxSame):]
 }
 
-// lineOf returns where the handler is written that is number i of n in a configuration that say the same; empty if this
+// LineOf returns where the handler is written that is number i of n in a configuration that say the same; empty if this
 // process has not read it in a Caddyfile. It may have read that several times: the last time counts.
-func lineOf(f fingerprint, i, n int) string {
+func LineOf(f Fingerprint, i, n int) string {
 	lines.Lock()
 	defer lines.Unlock()
 	all := lines.of[f]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package conf
 
 import (
 	"maps"
@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// oneOf returns names to choose from, as words of a sentence. There is at least one.
-func oneOf(names []string) string {
+// OneOf returns names to choose from, as words of a sentence. There is at least one.
+func OneOf(names []string) string {
 	last := len(names) - 1
 	if last == 0 {
 		return names[0]
@@ -18,8 +18,8 @@ func oneOf(names []string) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// nearest returns the end of an error about an unknown name: the known name that was probably meant, if there is one.
-func nearest[T any](name string, known map[string]T) string {
+// Nearest returns the end of an error about an unknown name: the known name that was probably meant, if there is one.
+func Nearest[T any](name string, known map[string]T) string {
 	best, least := "", min(3, len(name)/2+1) // more changes than that make another name
 	for _, candidate := range slices.Sorted(maps.Keys(known)) {
 		if d := distance(name, candidate); d < least {
