@@ -5,7 +5,7 @@ FUZZ    ?= 20s
 SOURCES := $(shell git ls-files --cached --others --exclude-standard '*.go' 'caddymodule/console/assets' 2>/dev/null) go.mod go.sum
 
 # The modules with code of ours, each with a go.mod. Interop and contrib/check have their own targets.
-MODULES := . bench release soak
+MODULES := . test/bench test/soak contrib/release
 
 empty :=
 space := $(empty) $(empty)
@@ -32,7 +32,7 @@ caddy: $(SOURCES) xcaddy.sh
 # What has changed: against BASE, and what git does not know yet.
 BASE    ?= HEAD
 CHANGED  = $(sort $(dir $(shell git diff --name-only --diff-filter=d $(BASE) -- '*.go'; git ls-files --others --exclude-standard '*.go')))
-WITHIN   = $(addprefix ./,$(filter-out $(addsuffix /%,bench e2e interop release soak contrib group internal/natstest),$(CHANGED)))
+WITHIN   = $(addprefix ./,$(filter-out $(addsuffix /%,test contrib front/group internal/natstest),$(CHANGED)))
 
 check: formatted ## formatting, vet, layout, words, and the tests of what differs from BASE, without the race detector, in a minute
 	$(GO) vet $(WITHIN) .
@@ -54,12 +54,12 @@ lint: formatted ## gofmt, vet, staticcheck, and a tidy go.mod, of each module
 # The packages that take longest begin first, so that no core waits for them in the end, and there are three at a time,
 # since one of them waits. Those whose tests try less with the race detector, since it would take ten times as long, are
 # run once more without it.
-LONGEST := replay/pebble notify replay/jetstream gateway/httpfront
+LONGEST := replay/pebble notify replay/jetstream front/httpfront
 SPARSE  := ./replay/pebble
 
 unit: nats ## unit tests, with the race detector; those of groups and the models are apart
 	$(GO) test -p 3 -parallel 4 -race -vet=off -shuffle=on -count=1 -timeout=20m $(addprefix ./,$(LONGEST)) \
-	  $$($(GO) list ./... | grep -vE '/(e2e|group|group/broker|model|$(subst $(space),|,$(LONGEST)))$$')
+	  $$($(GO) list ./... | grep -vE '/(test/e2e|front/group|front/group/broker|test/model|$(subst $(space),|,$(LONGEST)))$$')
 	@set -e; for module in $(filter-out .,$(MODULES)); do ( set -x; cd $$module; \
 	  $(GO) test -race -vet=off -shuffle=on -count=1 ./... ); done
 
@@ -67,44 +67,44 @@ sparse: ## unit tests that try less with the race detector, without it
 	$(GO) test -vet=off -shuffle=on -count=1 $(SPARSE)
 
 groups: rabbitmq ## the unit tests of groups, which need a RabbitMQ
-	$(GO) test -race -shuffle=on -count=1 ./group/...
+	$(GO) test -race -shuffle=on -count=1 ./front/group/...
 
 model: ## the models of several gateways over one store, checked by spin
-	$(GO) test -count=1 ./model
+	$(GO) test -count=1 ./test/model
 
-INTEROP := $(addprefix interop/bin/,legacy-trpc legacy-trpc-client a2a-go-03 a2a-go-10) \
-	$(addsuffix /node_modules/.package-lock.json,interop/js-03 interop/js-10)
+INTEROP := $(addprefix test/interop/bin/,legacy-trpc legacy-trpc-client a2a-go-03 a2a-go-10) \
+	$(addsuffix /node_modules/.package-lock.json,test/interop/js-03 test/interop/js-10)
 
 # Agents that people run, with a model by rule. Those in Go have a module each, so that nothing else moves with them.
 # Those by npm are large: only make wild installs and asks them.
 WILD     := adk-go trpc-00 trpc-02 a2a-go-23
-WILD_NPM := $(patsubst %,interop/%/node_modules/.package-lock.json,adk-js mastra voltagent gemini-cli)
+WILD_NPM := $(patsubst %,test/interop/%/node_modules/.package-lock.json,adk-js mastra voltagent gemini-cli)
 
-$(addprefix interop/bin/,$(WILD)): interop/bin/%: interop/%/main.go interop/%/go.mod interop/model/model.go
-	cd interop/$* && $(GO) build -o ../bin/$* .
+$(addprefix test/interop/bin/,$(WILD)): test/interop/bin/%: test/interop/%/main.go test/interop/%/go.mod test/interop/model/model.go
+	cd test/interop/$* && $(GO) build -o ../bin/$* .
 
 # A tool in a module of its own, since it needs much.
-interop/bin/opa: interop/opa/go.mod interop/opa/go.sum
-	cd interop/opa && $(GO) build -o ../bin/opa github.com/open-policy-agent/opa
+test/interop/bin/opa: test/interop/opa/go.mod test/interop/opa/go.sum
+	cd test/interop/opa && $(GO) build -o ../bin/opa github.com/open-policy-agent/opa
 
 interop: $(INTEROP) ## the other projects' agents and clients, among themselves
-	cd interop && $(GO) vet ./... && $(GO) test -count=1 ./...
-	@set -e; for module in model $(WILD); do ( set -x; cd interop/$$module; $(GO) vet ./... ); done
+	cd test/interop && $(GO) vet ./... && $(GO) test -count=1 ./...
+	@set -e; for module in model $(WILD); do ( set -x; cd test/interop/$$module; $(GO) vet ./... ); done
 
 manifests: ## container files, Kubernetes manifests, the Helm chart, and a release for this platform, against their schemas
 	cd contrib/check && $(GO) vet ./... && $(GO) test -count=1 ./...
 
-e2e: caddy rabbitmq nats contrib chromium axe $(INTEROP) $(addprefix interop/bin/,$(WILD)) interop/bin/opa ## end-to-end tests: the real binary, real TLS, real agents
-	$(GO) test -parallel 4 -vet=off -shuffle=on -count=1 -timeout=30m -skip '^TestWildAgentsByNpm$$' ./e2e
+e2e: caddy rabbitmq nats contrib chromium axe $(INTEROP) $(addprefix test/interop/bin/,$(WILD)) test/interop/bin/opa ## end-to-end tests: the real binary, real TLS, real agents
+	$(GO) test -parallel 4 -vet=off -shuffle=on -count=1 -timeout=30m -skip '^TestWildAgentsByNpm$$' ./test/e2e
 	@set -e; for loop in on off; do ( set -x; \
-	  AIP_E2E_LOOP=$$loop $(GO) test -parallel 4 -vet=off -count=1 -run '$(CONNECTIONS)' ./e2e ); done
+	  AIP_E2E_LOOP=$$loop $(GO) test -parallel 4 -vet=off -count=1 -run '$(CONNECTIONS)' ./test/e2e ); done
 
 # What connections may change, over HTTP/1.1, with and without loops: answers that are not read, identity, limits,
 # drain, reload and stop. Most other tests call over HTTP/2, and some of them need it.
 CONNECTIONS := ^Test(AnswersThatAreNotRead|DrainMode|Identify|Identity|LeadersAreIsolated|OpenStreams|Policy|Proofs|ReloadKeepsRunsOfARemovedRoute|StopAnswersWaitingCalls|StreamsOutliveTheirRequests|UnauthenticatedConnections|AgentAPICallers)$$
 
-wild: caddy rabbitmq $(addprefix interop/bin/,$(WILD)) $(WILD_NPM) ## Leaders and agents as people run them: with the gateway and without
-	$(GO) test -vet=off -count=1 -run '^TestWild' ./e2e
+wild: caddy rabbitmq $(addprefix test/interop/bin/,$(WILD)) $(WILD_NPM) ## Leaders and agents as people run them: with the gateway and without
+	$(GO) test -vet=off -count=1 -run '^TestWild' ./test/e2e
 
 rabbitmq: ## RabbitMQ for the tests of groups, unpacked from Debian's packages into ~/.cache
 	@./internal/rabbittest/install.sh
@@ -129,8 +129,8 @@ chromium: ## a Chromium without a window for the tests of the console, unpacked 
 
 axe: internal/browser/axe/node_modules/.package-lock.json ## axe-core, by which the tests check that the console is accessible
 
-interop/bin/%: $(wildcard interop/*/*.go interop/internal/*/*.go) interop/go.mod
-	cd interop && $(GO) build -o bin/$* ./$*
+test/interop/bin/%: $(wildcard test/interop/*/*.go test/interop/internal/*/*.go) test/interop/go.mod
+	cd test/interop && $(GO) build -o bin/$* ./$*
 
 %/node_modules/.package-lock.json: %/package-lock.json
 	cd $* && npm ci --ignore-scripts --no-audit --no-fund
@@ -141,20 +141,20 @@ fuzz: ## every fuzz target, for FUZZ (20s) each
 	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZ) $$p; done; done
 
 bench: caddy rabbitmq ## the measured comparison with other proxies
-	cd bench && $(GO) run .
+	cd test/bench && $(GO) run .
 
 soak: caddy rabbitmq nats ## the real binary under load, faults and attacks, for 12 minutes; SOAK="-cluster -for 1h": several
-	cd soak && $(GO) run . $(SOAK)
+	cd test/soak && $(GO) run . $(SOAK)
 
 chaos: caddy rabbitmq nats ## three gateways and their NATS servers under disturbances, for 2.5 minutes; make soak has a longer form
-	cd soak && $(GO) run . -cluster -for 2m -takeover 0
+	cd test/soak && $(GO) run . -cluster -for 2m -takeover 0
 
 release: ## archives, bills of materials and checksums of the commit, in dist/
-	cd release && $(GO) run .
+	cd contrib/release && $(GO) run .
 
 module: ## rename the module: make module MODULE=example.com/gateway
 	@test -n "$(MODULE)"
 	old=$$($(GO) list -m) && git grep -lF "$$old" | xargs sed -i "s|$$old|$(MODULE)|g"
 
 clean: ## remove what was built; certificates and tasks stay
-	rm -rf caddy interop/bin $(NATS)/bin
+	rm -rf caddy test/interop/bin $(NATS)/bin

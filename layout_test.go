@@ -19,195 +19,43 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/checkout"
 )
 
-// mayImport lists, for each room (a package, by its path in the module), which other rooms it may import. A room that
-// is missing here fails the test, and so does a permission that no import uses. The modules below this one (bench,
-// release, soak) are no rooms: nothing here can import them.
-var mayImport = map[string][]string{
-	"":                        {"caddymodule", "cli"},
-	"task":                    {},
-	"agent":                   {"task"},
-	"dialect":                 {},
-	"jsonrpc":                 {},
-	"translate":               {"task", "agent", "dialect", "jsonrpc"},
-	"translate/aip":           {"task", "agent", "jsonrpc", "translate", "translate/internal/wire"},
-	"translate/aip/acs":       {"translate", "translate/internal/wire", "internal/endpoint"},
-	"translate/agentapi":      {"task", "agent", "dialect", "jsonrpc", "translate", "translate/internal/wire"},
-	"translate/aun":           {"task", "agent", "aun/codes", "jsonrpc", "translate", "translate/internal/wire"},
-	"translate/internal/wire": {"task", "jsonrpc", "translate"},
-	"translate/translatetest": {"task", "agent", "jsonrpc", "translate"},
-
-	"translate/a2a": {"task", "jsonrpc", "translate", "translate/internal/wire", "translate/a2a/legacy",
-		"translate/a2a/v03", "translate/a2a/v1", "translate/a2a/internal/version"},
-	"translate/a2a/legacy": {"task", "agent", "jsonrpc", "translate", "translate/internal/wire",
-		"translate/a2a/internal/extension", "translate/a2a/internal/message", "translate/a2a/internal/part",
-		"translate/a2a/internal/reply", "translate/a2a/internal/rpc", "translate/a2a/internal/status",
-		"translate/a2a/internal/version", "translate/a2a/internal/webhook"},
-	"translate/a2a/v03": {"task", "agent", "jsonrpc", "translate", "translate/internal/wire", "translate/a2a/v1",
-		"translate/a2a/internal/extension", "translate/a2a/internal/message", "translate/a2a/internal/part",
-		"translate/a2a/internal/reply", "translate/a2a/internal/rpc", "translate/a2a/internal/status",
-		"translate/a2a/internal/version", "translate/a2a/internal/webhook"},
-	"translate/a2a/v1": {"task", "agent", "jsonrpc", "translate", "translate/internal/wire",
-		"translate/a2a/internal/extension", "translate/a2a/internal/message", "translate/a2a/internal/part",
-		"translate/a2a/internal/reply", "translate/a2a/internal/status", "translate/a2a/internal/version"},
-	"translate/a2a/internal/a2atest": {"task", "agent", "jsonrpc", "translate", "translate/a2a",
-		"translate/translatetest"},
-	"translate/a2a/internal/extension": {"task", "translate/internal/wire"},
-	"translate/a2a/internal/message": {"task", "agent", "translate", "translate/internal/wire",
-		"translate/a2a/internal/extension"},
-	"translate/a2a/internal/part": {"task", "jsonrpc", "translate/internal/wire",
-		"translate/a2a/internal/extension"},
-	"translate/a2a/internal/reply": {"task", "agent", "jsonrpc", "translate", "translate/internal/wire"},
-	"translate/a2a/internal/rpc": {"task", "jsonrpc", "translate", "translate/internal/wire",
-		"translate/a2a/internal/part", "translate/a2a/internal/version"},
-	"translate/a2a/internal/status":  {"task", "agent", "translate/internal/wire", "translate/a2a/internal/extension"},
-	"translate/a2a/internal/version": {},
-	"translate/a2a/internal/webhook": {"jsonrpc", "task", "translate", "translate/internal/wire"},
-
-	"replay":    {},
-	"model":     {},
-	"shard":     {"replay", "internal/lockorder"},
-	"shard/ask": {"task", "replay", "shard"},
-
-	"cluster":             {"replay", "shard", "internal/lockorder", "internal/measure"},
-	"cluster/clustertest": {"cluster", "replay"},
-	"cluster/natsdriver":  {"cluster", "replay", "replay/jetstream"},
-	"cluster/handover":    {"cluster", "gateway", "partner", "quota", "replay", "shard/ask", "task"},
-
-	"replay/pebble": {"replay", "replay/pebble/disk", "replay/pebble/wal", "internal/keylock",
-		"internal/measure"},
-	"replay/jetstream": {"replay", "internal/measure"},
-
-	"replay/pebble/wal":         {"replay/pebble/disk", "replay/pebble/wal/segment", "internal/measure"},
-	"replay/pebble/wal/segment": {},
-	"replay/pebble/disk":        {"replay"},
-	"replay/replaytest":         {"replay", "shard", "internal/bubble"},
-	"follow":                    {"task", "replay"},
-	"quota":                     {},
-	"aac": {"jsonrpc", "task", "identity", "token", "policy", "replay", "shard", "shard/ask",
-		"internal/logname"},
-	"policy": {"jsonrpc", "task", "identity", "quota", "replay", "shard", "shard/ask",
-		"internal/logname"},
-	"standing": {"replay", "shard", "shard/ask", "internal/logname"},
-	"partner": {"task", "agent", "dialect", "replay", "quota", "internal/keylock", "internal/lockorder",
-		"internal/tracing", "internal/logname", "internal/measure", "internal/bug"},
-	"aun":       {"aun/codes", "jsonrpc", "internal/bufpool", "internal/bug", "internal/pemtext"},
-	"aun/codes": {"jsonrpc"},
-	"directory": {"aun", "aun/codes", "catalog", "translate", "translate/aun"},
-	"mailbox": {"task", "aun", "aun/codes", "translate/aun", "replay", "shard", "shard/ask", "follow", "partner",
-		"identity", "gateway", "internal/keylock", "internal/logname"},
-	"aun/auntest": {"aun"},
-	"upstream":    {"task", "agent", "translate", "partner", "internal/bug"},
-	"upstream/httptransport": {"task", "translate", "upstream", "sseproxy", "internal/tracing", "internal/bufpool",
-		"internal/http1", "internal/gunzip"},
-	"upstream/discovery": {"task", "translate", "upstream", "upstream/httptransport", "internal/gunzip"},
-	"upstream/grpctransport": {"task", "translate", "agent", "upstream", "upstream/httptransport",
-		"internal/tracing", "internal/protobytes"},
-	"upstream/callback":     {"task", "agent", "upstream"},
-	"upstream/assignee":     {"task", "translate", "translate/aun", "upstream"},
-	"upstream/auntransport": {"task", "aun", "aun/codes", "jsonrpc", "translate", "translate/aun", "upstream"},
-	"upstream/upstreamtest": {},
-	"sseproxy":              {"internal/bufpool"},
-	"agentca":               {"internal/retryafter", "internal/pemtext", "internal/gunzip"},
-	"agentca/catest":        {"internal/openapitest"},
-	"identity":              {"task", "quota"},
-	"token/tokentest":       {},
-	"onbehalf":              {"agent", "translate", "upstream", "quota", "internal/pemtext"},
-	"authn":                 {"jsonrpc", "identity", "task", "token", "internal/fewlines", "internal/pemtext"},
-	"token":                 {"identity", "egress", "jsonrpc"},
-	"revocation":            {"registry", "internal/retryafter", "internal/pemtext", "internal/gunzip"},
-	"registry":              {"internal/endpoint", "internal/retryafter", "internal/gunzip"},
-	"find":                  {"registry", "adp"},
-	"registry/registrytest": {"internal/openapitest"},
-	"notify": {"task", "translate", "replay", "follow", "quota", "partner", "egress", "notify/delivery",
-		"notify/schedule", "notify/sign", "internal/keylock", "internal/logname", "internal/tracing"},
-	"notify/delivery": {"egress", "notify/sign", "internal/tracing", "internal/bug", "internal/retryafter"},
-	"notify/schedule": {"replay", "notify/delivery"},
-	"egress":          {},
-	"group": {"task", "translate/aip", "replay", "follow", "shard", "shard/ask", "partner", "egress", "gateway",
-		"group/broker", "internal/logname", "internal/tracing", "identity", "jsonrpc", "quota", "internal/bug",
-		"internal/fewlines"},
-	"group/broker":         {"egress"},
-	"internal/logname":     {"quota", "replay"},
-	"internal/tracing":     {"task"},
-	"notify/sign":          {},
-	"notify/sign/signtest": {},
-	"policy/decide":        {"identity", "jsonrpc", "egress", "policy", "quota", "internal/gunzip"},
-	"gateway": {"aac", "task", "jsonrpc", "translate", "replay", "shard", "shard/ask", "quota", "policy",
-		"partner", "notify",
-		"identity",
-		"upstream",
-		"upstream/httptransport", "upstream/grpctransport", "upstream/discovery", "upstream/callback",
-		"upstream/assignee", "translate/aip", "translate/aip/acs", "translate/a2a", "translate/agentapi", "translate/aun",
-		"internal/tracing", "internal/bufpool", "internal/logname", "upstream/auntransport", "aun",
-		"internal/measure", "internal/bug", "internal/fewlines"},
-	"gateway/httpfront": {"task", "translate", "gateway", "gateway/httpfront/takeover", "identity", "sseproxy",
-		"internal/bufpool", "internal/protobytes"},
-	"gateway/httpfront/takeover": {"internal/bufpool"},
-	"gateway/wsfront": {"task", "jsonrpc", "policy", "aun", "aun/codes", "gateway", "identity", "partner", "replay",
-		"shard", "shard/ask", "follow", "translate/aun", "quota", "internal/keylock", "internal/lockorder",
-		"internal/logname"},
-	"amp":     {},
-	"catalog": {"translate"},
-	"adp":     {"catalog", "identity", "translate/aip/acs"},
-	"caddymodule": {"aac", "adp", "agentca", "amp", "catalog", "authn", "token", "task", "dialect", "jsonrpc",
-		"translate", "aun", "aun/codes",
-		"translate/aip", "translate/aip/acs", "internal/heap",
-		"internal/fewlines", "internal/pemtext", "internal/procs", "internal/tracing",
-		"translate/a2a",
-		"translate/agentapi",
-		"translate/aun", "directory", "gateway/wsfront", "mailbox", "replay", "replay/pebble", "shard",
-		"shard/ask", "quota", "policy", "policy/decide", "standing", "revocation", "registry", "find", "upstream/discovery",
-		"partner",
-		"notify", "egress", "notify/sign", "upstream", "upstream/callback", "upstream/httptransport", "identity", "gateway",
-		"gateway/httpfront", "group", "onbehalf", "sseproxy", "internal/legacyagent", "internal/measure",
-		"internal/build", "operator/adminapi", "caddymodule/conf", "caddymodule/console",
-		"caddymodule/doctor", "operator/history",
-		"operator/survey",
-		"caddymodule/storefiles", "cluster", "cluster/handover", "cluster/natsdriver", "node", "replay/jetstream"},
-	"node": {"aac", "amp", "aun", "catalog", "directory", "gateway", "gateway/wsfront", "group", "mailbox", "partner",
-		"policy", "registry", "replay", "shard", "shard/ask", "standing", "task", "token", "translate",
-		"upstream/callback"},
-	"caddymodule/conf":       {},
-	"caddymodule/console":    {"operator/adminapi"},
-	"caddymodule/doctor":     {"task", "identity", "internal/pemtext"},
-	"caddymodule/storefiles": {"replay"},
-	"operator/adminapi":      {"task", "notify", "internal/measure"},
-	"operator/history":       {"internal/measure"},
-	"operator/survey":        {"task", "replay", "internal/logname", "operator/adminapi"},
-	"cli": {"task", "authn", "identity", "notify/sign", "internal/devpki", "internal/leader", "internal/legacyagent",
-		"operator/adminapi", "caddymodule/console", "caddymodule/doctor", "caddymodule/storefiles", "operator/survey", "aun",
-		"sseproxy",
-		"replay", "translate/aip/acs", "find", "registry", "adp", "internal/build", "internal/endpoint"},
-	"internal/asynctest":   {},
-	"internal/fewlines":    {},
-	"internal/pemtext":     {},
-	"internal/bubble":      {},
-	"internal/checkout":    {},
-	"internal/freeport":    {},
-	"internal/endpoint":    {},
-	"internal/openapitest": {},
-	"internal/guidetest":   {},
-	"internal/aunpeer":     {},
-	"internal/browser":     {},
-	"internal/bug":         {},
-	"internal/build":       {},
-	"internal/bufpool":     {},
-	"internal/http1":       {},
-	"internal/gunzip":      {},
-	"internal/protobytes":  {},
-	"internal/retryafter":  {},
-	"internal/heap":        {},
-	"internal/procs":       {},
-	"internal/keylock":     {},
-	"internal/lockorder":   {},
-	"internal/measure":     {},
-	"internal/devpki":      {"identity"},
-	"internal/leader":      {"task", "jsonrpc", "sseproxy", "internal/endpoint"},
-	"internal/legacyagent": {"task", "jsonrpc", "internal/bufpool"},
-	"internal/natstest":    {"internal/freeport"},
-	"internal/rabbittest":  {"internal/freeport"},
-	"docs":                 {},
-	"e2e":                  {},
+// rooms are the folders with code at the root, from the bottom of the house to its top, each with the rooms that it may
+// import: only rooms before it. Within a room packages import each other as Go allows.
+var rooms = []struct {
+	name      string
+	mayImport []string
+}{
+	{"task", nil}, // the standard library only
+	{"internal", []string{"task"}},
+	{"identity", []string{"task", "internal"}},
+	{"aun", []string{"internal"}},
+	{"sseproxy", []string{"internal"}},
+	{"replay", []string{"task", "internal"}},
+	{"translate", []string{"task", "internal", "aun"}}, // of aun the codes of errors
+	{"partner", []string{"task", "internal", "replay"}},
+	{"upstream", []string{"task", "internal", "aun", "sseproxy", "translate", "partner"}},
+	{"notify", []string{"task", "internal", "replay", "translate", "partner"}},
+	{"acps", []string{"internal", "identity", "translate"}},
+	{"trust", []string{"task", "internal", "identity", "replay", "acps"}},
+	{"gateway", []string{"task", "internal", "identity", "aun", "replay", "translate", "partner", "upstream", "notify",
+		"trust"}},
+	{"front", []string{"task", "internal", "identity", "aun", "sseproxy", "replay", "translate", "partner", "acps",
+		"trust", "gateway"}},
+	{"cluster", []string{"task", "internal", "replay", "partner", "gateway"}},
+	{
+		"node", []string{"task", "aun", "replay", "translate", "partner", "upstream", "acps", "trust", "gateway",
+			"front"},
+	},
+	{"operator", []string{"task", "internal", "replay", "notify"}},
+	{"caddymodule", []string{"task", "internal", "identity", "aun", "sseproxy", "replay", "translate", "partner",
+		"upstream", "notify", "acps", "trust", "gateway", "front", "cluster", "node", "operator"}},
+	{
+		"cli", []string{"task", "internal", "identity", "aun", "sseproxy", "replay", "translate", "notify", "acps",
+			"trust",
+			"operator", "caddymodule"}},
+	{"", []string{"caddymodule", "cli"}},
+	{"docs", nil},
+	{"test", nil}, // its modules are no part of this one
 }
 
 // outside says which rooms may import a package from elsewhere that shapes what it touches.
@@ -217,51 +65,66 @@ var outside = map[string][]string{
 	"github.com/prometheus/":  {"caddymodule"},
 	"github.com/cockroachdb/": {"replay/pebble", "replay/pebble/disk", "replay/pebble/wal",
 		"replay/pebble/wal/segment"},
-	"github.com/hashicorp/golang-lru/": {"authn", "upstream/assignee", "upstream/callback", "partner", "notify",
-		"notify/schedule", "upstream/auntransport", "upstream", "policy/decide"},
-	"github.com/coder/websocket": {"aun", "aun/auntest", "gateway/wsfront", "internal/aunpeer",
+	"github.com/hashicorp/golang-lru/": {"trust/authn", "upstream/assignee", "upstream/callback", "partner", "notify",
+		"notify/schedule", "upstream/auntransport", "upstream", "trust/policy/decide"},
+	"github.com/coder/websocket": {"aun", "aun/auntest", "front/aunfront", "internal/aunpeer",
 		"internal/browser"},
-	"github.com/go-jose/go-jose/": {"aun", "token", "token/tokentest", "onbehalf"},
+	"github.com/go-jose/go-jose/": {"aun", "trust/token", "trust/token/tokentest", "upstream/callerinfo"},
 	"github.com/nats-io/":         {"replay/jetstream", "cluster/natsdriver", "caddymodule"},
 	"github.com/synadia-io/":      {"replay/jetstream"},
-	"github.com/rabbitmq/":        {"group/broker"},
-	"github.com/tidwall/gjson": {"aac", "authn", "jsonrpc", "policy", "policy/decide", "aun", "directory",
-		"gateway/wsfront",
-		"caddymodule", "mailbox",
-		"token", "upstream/assignee", "upstream/httptransport", "translate/agentapi", "translate/aip", "translate/aun",
+	"github.com/rabbitmq/":        {"front/group/broker"},
+	"github.com/tidwall/gjson": {"trust/aac", "trust/authn", "internal/jsonrpc", "trust/policy",
+		"trust/policy/decide", "aun", "front/aunfront/directory",
+		"front/aunfront",
+		"caddymodule", "front/aunfront/mailbox",
+		"trust/token", "upstream/assignee", "upstream/httptransport", "translate/agentapi", "translate/aip",
+		"translate/aun",
 		"translate/internal/wire", "translate/a2a", "translate/a2a/legacy", "translate/a2a/v03", "translate/a2a/v1",
 		"translate/translatetest", "translate/a2a/internal/extension", "translate/a2a/internal/part",
 		"translate/a2a/internal/reply", "translate/a2a/internal/rpc", "translate/a2a/internal/status",
-		"translate/a2a/internal/webhook", "internal/leader", "upstream/auntransport"},
-	"go.opentelemetry.io/": {"group", "internal/tracing", "internal/measure", "caddymodule", "node", "partner", "gateway",
-		"gateway/httpfront", "onbehalf", "upstream/httptransport", "upstream/grpctransport", "notify", "notify/delivery"},
-	"net/http": {"adp", "authn", "directory", "gateway/wsfront", "gateway/httpfront", "gateway/httpfront/takeover",
+		"translate/a2a/internal/webhook", "cli/leader", "upstream/auntransport"},
+	"go.opentelemetry.io/": {"front/group", "internal/tracing", "internal/measure", "caddymodule", "node",
+		"partner", "gateway",
+		"front/httpfront", "upstream/callerinfo", "upstream/httptransport", "upstream/grpctransport", "notify",
+		"notify/delivery"},
+	"net/http": {"acps/adp", "trust/authn", "front/aunfront/directory", "front/aunfront", "front/httpfront",
+		"front/httpfront/takeover",
 		"upstream/httptransport", "upstream/grpctransport", "upstream/discovery", "upstream/callback", "notify",
 		"notify/delivery", "sseproxy", "aun/auntest", "internal/aunpeer", "internal/tracing", "caddymodule",
-		"cli", "caddymodule/console", "internal/leader", "internal/legacyagent", "aun", "token", "token/tokentest",
-		"policy/decide", "revocation", "registry", "registry/registrytest", "internal/natstest", "agentca",
-		"agentca/catest", "internal/retryafter", "internal/openapitest", "internal/gunzip", "node"},
+		"cli", "caddymodule/console", "cli/leader", "internal/legacyagent", "aun", "trust/token", "trust/token/tokentest",
+		"trust/policy/decide", "trust/revocation", "acps/registry", "acps/registry/registrytest",
+		"internal/natstest", "acps/agentca",
+		"acps/agentca/catest", "internal/retryafter", "internal/openapitest", "internal/gunzip", "node"},
 }
 
 func TestImports(t *testing.T) {
+	allowed, above := make(map[string][]string), make(map[string]bool)
+	for _, room := range slices.Backward(rooms) {
+		for _, other := range room.mayImport {
+			if above[other] {
+				t.Errorf("%s may import %s, which is above it", room.name, other)
+			}
+		}
+		allowed[room.name], above[room.name] = room.mayImport, true
+	}
 	module := strings.TrimSpace(run(t, "go", "list", "-m"))
-	used := make(map[[2]string]bool) // room and what it imports: a room of ours, or a prefix of outside
-	rooms := make(map[string]bool)
+	used := make(map[[2]string]bool) // a room and a room, or a package and a prefix of outside
+	found := make(map[string]bool)
 	for line := range strings.Lines(run(t, "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...")) {
 		pkg, imports, _ := strings.Cut(strings.TrimSpace(line), " ")
-		room := strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/")
-		rooms[room] = true
-		allowed, known := mayImport[room]
-		if !known {
+		pkg = strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/")
+		room := roomOf(pkg)
+		found[room], found[pkg] = true, true
+		if _, known := allowed[room]; !known {
 			t.Errorf("the room %q is not in the layout", room)
 			continue
 		}
 		for imported := range strings.FieldsSeq(imports) {
 			if rest, ours := strings.CutPrefix(imported, module); ours {
-				other := strings.TrimPrefix(rest, "/")
+				other := roomOf(strings.TrimPrefix(rest, "/"))
 				used[[2]string{room, other}] = true
-				if !slices.Contains(allowed, other) {
-					t.Errorf("%s imports %s, which the layout does not allow", room, other)
+				if other != room && !slices.Contains(allowed[room], other) {
+					t.Errorf("%s imports %s, which the layout does not allow", pkg, imported)
 				}
 				continue
 			}
@@ -269,36 +132,42 @@ func TestImports(t *testing.T) {
 				if !strings.HasPrefix(imported, prefix) {
 					continue
 				}
-				used[[2]string{room, prefix}] = true
-				if !slices.Contains(permitted, room) {
-					t.Errorf("%s imports %s, which only %v may", room, imported, permitted)
+				used[[2]string{pkg, prefix}] = true
+				if !slices.Contains(permitted, pkg) {
+					t.Errorf("%s imports %s, which only %v may", pkg, imported, permitted)
 				}
 			}
 			if room == "task" && strings.Contains(strings.SplitN(imported, "/", 2)[0], ".") {
-				t.Errorf("task imports %s, but may import the standard library only", imported)
+				t.Errorf("%s imports %s, but may import the standard library only", pkg, imported)
 			}
 		}
 	}
-	unused(t, rooms, used)
+	unused(t, found, used)
+}
+
+// roomOf returns the folder at the root in which a package is.
+func roomOf(pkg string) string {
+	room, _, _ := strings.Cut(pkg, "/")
+	return room
 }
 
 // unused reports permissions that nothing uses, and rooms that do not exist.
-func unused(t *testing.T, rooms map[string]bool, used map[[2]string]bool) {
+func unused(t *testing.T, found map[string]bool, used map[[2]string]bool) {
 	t.Helper()
-	for room, allowed := range mayImport {
-		if !rooms[room] {
-			t.Errorf("the layout has a room %q that does not exist", room)
+	for _, room := range rooms {
+		if !found[room.name] {
+			t.Errorf("the layout has a room %q that does not exist", room.name)
 		}
-		for _, other := range allowed {
-			if !used[[2]string{room, other}] {
-				t.Errorf("the layout allows %s to import %s, which it does not", room, other)
+		for _, other := range room.mayImport {
+			if !used[[2]string{room.name, other}] {
+				t.Errorf("the layout allows %s to import %s, which it does not", room.name, other)
 			}
 		}
 	}
 	for prefix, permitted := range outside {
-		for _, room := range permitted {
-			if !used[[2]string{room, prefix}] {
-				t.Errorf("the layout allows %s to import %s…, which it does not", room, prefix)
+		for _, pkg := range permitted {
+			if !used[[2]string{pkg, prefix}] {
+				t.Errorf("the layout allows %s to import %s…, which it does not", pkg, prefix)
 			}
 		}
 	}
@@ -348,7 +217,7 @@ func run(t *testing.T, name string, args ...string) string {
 
 // hosts are the folders that may name options of the Caddyfile: the host, writers of Caddyfiles for it, and the help of
 // the commands.
-var hosts = []string{"caddymodule", "operator/adminapi", "cli", "docs", "e2e", "bench", "soak", "interop"}
+var hosts = []string{"caddymodule", "operator/adminapi", "cli", "docs", "test"}
 
 // TestNoCaddyfileWords: the core names no option of the Caddyfile in its messages, since it may have another host. It
 // returns typed errors, and caddymodule names the option to change. Of the options, those with an underscore count: all

@@ -18,7 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun/codes"
 	"github.com/aip-gateway/aip-gateway/internal/bufpool"
 	"github.com/aip-gateway/aip-gateway/internal/bug"
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
 )
 
 // The sizes of the largest frames, in bytes.

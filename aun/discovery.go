@@ -12,7 +12,7 @@ import (
 	"net/url"
 	"slices"
 
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
 )
 
 // WellKnown is the path of a host's list of its gateways.

@@ -5,7 +5,7 @@ package aun
 import (
 	"context"
 
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
 )
 
 // ID returns the id of the request.

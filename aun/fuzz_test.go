@@ -10,7 +10,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/aun/auntest"
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
 )
 
 // FuzzLogins holds the server side of the logins to its contract: whatever the params are, no client gets in without a

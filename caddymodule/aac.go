@@ -10,10 +10,10 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/aip-gateway/aip-gateway/aac"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/token"
+	"github.com/aip-gateway/aip-gateway/trust/aac"
+	"github.com/aip-gateway/aip-gateway/trust/token"
 )
 
 // AAC has the gateway check the access tokens that callers send beside their certificates (AAC v02.02), as

@@ -8,7 +8,7 @@ import (
 	"math/big"
 	"testing"
 
-	"github.com/aip-gateway/aip-gateway/agentca"
+	"github.com/aip-gateway/aip-gateway/acps/agentca"
 )
 
 // TestSerialNumber holds that the serial number of a certificate is spelled as in the log and in a policy.

@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"slices"
 
-	"github.com/aip-gateway/aip-gateway/group"
+	"github.com/aip-gateway/aip-gateway/front/group"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/task"
 )

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
-	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/trust/policy"
 )
 
 // listRules answers with the rules and quotas of the configuration that is in force, and what they have decided.

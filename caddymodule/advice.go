@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/aip-gateway/aip-gateway/front/httpfront"
 	"github.com/aip-gateway/aip-gateway/gateway"
-	"github.com/aip-gateway/aip-gateway/gateway/httpfront"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/tracing"
 	"github.com/aip-gateway/aip-gateway/upstream"

@@ -23,12 +23,12 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/aip-gateway/aip-gateway/agentca"
+	"github.com/aip-gateway/aip-gateway/acps/agentca"
+	"github.com/aip-gateway/aip-gateway/acps/registry"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/node"
-	"github.com/aip-gateway/aip-gateway/registry"
-	"github.com/aip-gateway/aip-gateway/revocation"
+	"github.com/aip-gateway/aip-gateway/trust/revocation"
 )
 
 // Certificates has the gateway obtain the certificates of its Partners from the certificate authority of ACPs, and

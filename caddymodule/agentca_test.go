@@ -21,13 +21,13 @@ import (
 	"github.com/caddyserver/certmagic"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/aip-gateway/aip-gateway/agentca"
-	"github.com/aip-gateway/aip-gateway/agentca/catest"
+	"github.com/aip-gateway/aip-gateway/acps/agentca"
+	"github.com/aip-gateway/aip-gateway/acps/agentca/catest"
+	"github.com/aip-gateway/aip-gateway/acps/registry"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/notify"
-	"github.com/aip-gateway/aip-gateway/registry"
-	"github.com/aip-gateway/aip-gateway/revocation"
+	"github.com/aip-gateway/aip-gateway/trust/revocation"
 )
 
 // account is one at a registry, which gives the credentials of an authority.

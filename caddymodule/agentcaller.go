@@ -13,8 +13,8 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
-	"github.com/aip-gateway/aip-gateway/onbehalf"
 	"github.com/aip-gateway/aip-gateway/upstream"
+	"github.com/aip-gateway/aip-gateway/upstream/callerinfo"
 )
 
 // AgentCaller says how the gateway names the caller to the agent.
@@ -57,14 +57,14 @@ func (c *AgentCaller) set() bool { return c.Headers || c.JWT != nil || c.Baggage
 func (c *AgentCaller) check(up http.Header) error {
 	var own []string
 	if c.Headers {
-		own = []string{onbehalf.LeaderField, onbehalf.ProofField, onbehalf.SubjectField, onbehalf.TaskField,
-			onbehalf.SessionField}
+		own = []string{callerinfo.LeaderField, callerinfo.ProofField, callerinfo.SubjectField, callerinfo.TaskField,
+			callerinfo.SessionField}
 	}
 	if c.JWT != nil {
 		if c.JWT.Header != "" && !httpguts.ValidHeaderFieldName(c.JWT.Header) {
 			return fmt.Errorf("agent: caller: %q is no name of a header field", c.JWT.Header)
 		}
-		own = append(own, cmp.Or(c.JWT.Header, onbehalf.TokenField))
+		own = append(own, cmp.Or(c.JWT.Header, callerinfo.TokenField))
 	}
 	if c.Baggage {
 		own = append(own, "Baggage")
@@ -85,7 +85,7 @@ func (g *Gateway) introducer(log *slog.Logger) (upstream.Introducer, error) {
 	if !c.set() {
 		return nil, nil
 	}
-	config := onbehalf.Config{Fields: c.Headers, Baggage: c.Baggage, Logger: log}
+	config := callerinfo.Config{Fields: c.Headers, Baggage: c.Baggage, Logger: log}
 	if c.JWT != nil {
 		issuer := g.app.issuer
 		if issuer == nil {
@@ -98,7 +98,7 @@ func (g *Gateway) introducer(log *slog.Logger) (upstream.Introducer, error) {
 			config.Actor = "agent:" + g.AIC
 		}
 	}
-	return onbehalf.New(config), nil
+	return callerinfo.New(config), nil
 }
 
 // audience names the agent in a token.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/aip-gateway/aip-gateway/internal/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki"
 )
 
 // TestAgentTLS holds that the gateway trusts the agent's private CA, and shows it the gateway's certificate.

@@ -21,20 +21,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/aip-gateway/aip-gateway/adp"
-	"github.com/aip-gateway/aip-gateway/amp"
+	"github.com/aip-gateway/aip-gateway/acps/adp"
+	"github.com/aip-gateway/aip-gateway/acps/amp"
+	"github.com/aip-gateway/aip-gateway/acps/catalog"
+	"github.com/aip-gateway/aip-gateway/acps/registry"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
-	"github.com/aip-gateway/aip-gateway/catalog"
-	"github.com/aip-gateway/aip-gateway/directory"
-	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
+	"github.com/aip-gateway/aip-gateway/front/aunfront"
+	"github.com/aip-gateway/aip-gateway/front/aunfront/directory"
+	"github.com/aip-gateway/aip-gateway/front/aunfront/mailbox"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/heap"
 	"github.com/aip-gateway/aip-gateway/internal/procs"
-	"github.com/aip-gateway/aip-gateway/mailbox"
 	"github.com/aip-gateway/aip-gateway/node"
-	"github.com/aip-gateway/aip-gateway/onbehalf"
-	"github.com/aip-gateway/aip-gateway/registry"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/upstream/callerinfo"
 )
 
 func init() { caddy.RegisterModule(new(App)) }
@@ -96,14 +96,14 @@ type App struct {
 	written    ownDriver // of the store, while the App is read in a Caddyfile; nil for another driver
 	store      StoreDriver
 	identities *identity.Identities
-	issuer     *onbehalf.Issuer           // nil for none
+	issuer     *callerinfo.Issuer         // nil for none
 	account    *registry.Account          // at the registry; nil for none
 	feed       *node.Feed                 // of the registry; nil for none
 	disabled   sync.Map                   // whether the registry has said last that a Partner is not active, by its AIC
 	admin      adminAPI                   // of Caddy
 	allServers func() []*caddyhttp.Server // of Caddy, once all is provisioned
 	metrics    *prometheus.Registry       // of this configuration
-	aunFront   *wsfront.Front             // set by Start; nil without AUN
+	aunFront   *aunfront.Front            // set by Start; nil without AUN
 	aunSite    *directory.Site            // likewise
 
 	measured atomic.Pointer[measured] // nil while this configuration does not hold the store

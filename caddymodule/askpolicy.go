@@ -15,7 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/policy"
+	"github.com/aip-gateway/aip-gateway/trust/policy"
 )
 
 // AskPolicies implements doctor.PolicyAsker.

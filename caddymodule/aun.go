@@ -25,11 +25,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/aun/codes"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
-	"github.com/aip-gateway/aip-gateway/directory"
-	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
+	"github.com/aip-gateway/aip-gateway/front/aunfront"
+	"github.com/aip-gateway/aip-gateway/front/aunfront/directory"
+	"github.com/aip-gateway/aip-gateway/front/aunfront/mailbox"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/internal/pemtext"
-	"github.com/aip-gateway/aip-gateway/mailbox"
-	"github.com/aip-gateway/aip-gateway/quota"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
@@ -271,12 +271,12 @@ func (a *App) startAUN() {
 	if a.AUN == nil {
 		return
 	}
-	c := wsfront.Config{
+	c := aunfront.Config{
 		Authority: a.AUN.authority, Identity: a.AUN.identity, Roots: a.AUN.roots, Identities: a.identities,
-		Index: a.opened.Index(), Connections: &process.Clients, Limits: wsfront.Limits(a.AUN.Limits),
+		Index: a.opened.Index(), Connections: &process.Clients, Limits: aunfront.Limits(a.AUN.Limits),
 		Origins: a.AUN.Origins, Drain: a.draining, DrainFor: time.Duration(a.Drain), Exiting: caddy.Exiting,
 		Begin: a.detach, AccessLog: a.accessLog, Log: logOf("aip.aun"),
-		Address: clientAddress, Memory: quota.Budget{Counter: &process.Memory, Limits: a.aunMemory()},
+		Address: clientAddress, Memory: limit.Budget{Counter: &process.Memory, Limits: a.aunMemory()},
 	}
 	process.Assignees.NotifyBy(process.Clients.Send)
 	c.Assignees = a.opened.Assignees
@@ -287,21 +287,21 @@ func (a *App) startAUN() {
 	a.addressed = make(map[string]mailbox.Agent)
 	for _, g := range a.members {
 		if g.speaksAUN() {
-			c.Agents = append(c.Agents, wsfront.Agent{AID: g.aid(), Gateway: g.gateway,
+			c.Agents = append(c.Agents, aunfront.Agent{AID: g.aid(), Gateway: g.gateway,
 				Confirm: g.Completion == completionConfirm, Worker: g.Agent.assignee()})
 			a.addressed[g.aid()] = aunAgent{g.gateway, g.Agent.assignee()}
 		}
 	}
-	c.Services = map[string]wsfront.Service{
+	c.Services = map[string]aunfront.Service{
 		"search": searchService{}, "meta": metaService{site}, "message": messageService{a.messages},
 	}
-	a.aunFront, a.aunSite = wsfront.New(c), site
+	a.aunFront, a.aunSite = aunfront.New(c), site
 }
 
 // aunMemory returns the limits of the memory of AUN clients that no Partner counts: the least that a Partner sets that
 // they reach.
-func (a *App) aunMemory() quota.Limits {
-	most := quota.Limits{Total: math.MaxInt64, PerLeader: math.MaxInt64}
+func (a *App) aunMemory() limit.Limits {
+	most := limit.Limits{Total: math.MaxInt64, PerLeader: math.MaxInt64}
 	for _, g := range a.members {
 		if g.speaksAUN() {
 			most.Total = min(most.Total, g.Limits.Memory)
@@ -330,9 +330,9 @@ func aunURL(r *http.Request) string {
 // searchService has the methods search.*.
 type searchService struct{}
 
-// Call implements wsfront.Service.
+// Call implements aunfront.Service.
 func (searchService) Call(
-	ctx context.Context, _ *wsfront.Session, method string, params gjson.Result,
+	ctx context.Context, _ *aunfront.Session, method string, params gjson.Result,
 ) ([]byte, error) {
 	result, ok, err := process.Directory.Search(ctx, method, params)
 	if !ok && err == nil {
@@ -344,8 +344,8 @@ func (searchService) Call(
 // metaService has the methods meta.* that are not of the connection.
 type metaService struct{ site *directory.Site }
 
-// Call implements wsfront.Service.
-func (m metaService) Call(_ context.Context, _ *wsfront.Session, method string, _ gjson.Result) ([]byte, error) {
+// Call implements aunfront.Service.
+func (m metaService) Call(_ context.Context, _ *aunfront.Session, method string, _ gjson.Result) ([]byte, error) {
 	if method != "meta.trust_roots" {
 		return nil, aun.Errorf(codes.MethodNotFound, "Method not found")
 	}

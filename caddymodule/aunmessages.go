@@ -7,9 +7,9 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/front/aunfront"
+	"github.com/aip-gateway/aip-gateway/front/aunfront/mailbox"
 	"github.com/aip-gateway/aip-gateway/gateway"
-	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
-	"github.com/aip-gateway/aip-gateway/mailbox"
 )
 
 // aunAgent is an agent that messages reach.
@@ -24,19 +24,19 @@ func (a aunAgent) Online() bool { return a.assignee == "" || process.Clients.Onl
 // messageService has the methods message.*.
 type messageService struct{ box *mailbox.Mailbox }
 
-// Call implements wsfront.Service.
+// Call implements aunfront.Service.
 func (m messageService) Call(
-	ctx context.Context, s *wsfront.Session, method string, params gjson.Result,
+	ctx context.Context, s *aunfront.Session, method string, params gjson.Result,
 ) ([]byte, error) {
 	return m.box.Call(ctx, callerOf(s), method, params)
 }
 
-// TaskOf implements wsfront.ThreadService.
-func (m messageService) TaskOf(ctx context.Context, s *wsfront.Session, agent, thread string) (string, error) {
+// TaskOf implements aunfront.ThreadService.
+func (m messageService) TaskOf(ctx context.Context, s *aunfront.Session, agent, thread string) (string, error) {
 	return m.box.TaskOf(ctx, callerOf(s), agent, thread)
 }
 
 // callerOf returns a client as the mailbox knows it.
-func callerOf(s *wsfront.Session) mailbox.Caller {
+func callerOf(s *aunfront.Session) mailbox.Caller {
 	return mailbox.Caller{AID: s.AID, Device: s.Device, Slot: s.Slot, Peer: s.Peer}
 }

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aip-gateway/aip-gateway/authn"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/trust/authn"
 )
 
 // joined returns who calls, as the Leader that has all of its ids.

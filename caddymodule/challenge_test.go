@@ -13,8 +13,8 @@ import (
 
 	"github.com/caddyserver/certmagic"
 
-	"github.com/aip-gateway/aip-gateway/agentca"
-	"github.com/aip-gateway/aip-gateway/agentca/catest"
+	"github.com/aip-gateway/aip-gateway/acps/agentca"
+	"github.com/aip-gateway/aip-gateway/acps/agentca/catest"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/aip-gateway/aip-gateway/egress"
+	"github.com/aip-gateway/aip-gateway/internal/egress"
 )
 
 // closedPlaces returns where no Leader may have the gateway connect to, whatever networks are allowed: the admin API,

@@ -11,7 +11,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"github.com/aip-gateway/aip-gateway/egress"
+	"github.com/aip-gateway/aip-gateway/internal/egress"
 )
 
 // TestClosedPlaces: what is closed to webhooks and groups is what a configuration says of the gateway itself: its

@@ -10,7 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
-	"github.com/aip-gateway/aip-gateway/gateway/httpfront"
+	"github.com/aip-gateway/aip-gateway/front/httpfront"
 )
 
 // Connections are how the connections of callers are served.

@@ -9,7 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
-	"github.com/aip-gateway/aip-gateway/policy/decide"
+	"github.com/aip-gateway/aip-gateway/trust/policy/decide"
 )
 
 // DecisionPoint is an external decision point, by the data API of Open Policy Agent.

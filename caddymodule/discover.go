@@ -19,9 +19,9 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/aip-gateway/aip-gateway/adp"
+	"github.com/aip-gateway/aip-gateway/acps/adp"
+	"github.com/aip-gateway/aip-gateway/acps/catalog"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
-	"github.com/aip-gateway/aip-gateway/catalog"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/task"
 )

@@ -9,12 +9,12 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/aip-gateway/aip-gateway/adp"
+	"github.com/aip-gateway/aip-gateway/acps/adp"
+	"github.com/aip-gateway/aip-gateway/acps/locate"
+	"github.com/aip-gateway/aip-gateway/acps/registry"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
-	"github.com/aip-gateway/aip-gateway/find"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/node"
-	"github.com/aip-gateway/aip-gateway/registry"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/upstream/discovery"
 )
@@ -31,7 +31,7 @@ type Find struct {
 	// The agents that none of these knows. Default: none.
 	Agents []FoundAgent `json:"agents,omitempty"`
 
-	finder *find.Finder
+	finder *locate.Finder
 	feeds  []*node.Feed
 }
 
@@ -125,7 +125,7 @@ func (f *Find) provision(own *Registry) error {
 	if len(registries) == 0 && own != nil {
 		registries = []FindServer{{}}
 	}
-	var sources []find.Source
+	var sources []locate.Source
 	for i := range registries {
 		s, err := f.registry(&registries[i], own)
 		if err != nil {
@@ -140,7 +140,7 @@ func (f *Find) provision(own *Registry) error {
 		}
 		sources = append(sources, s)
 	}
-	fixed := make(map[string]find.Agent)
+	fixed := make(map[string]locate.Agent)
 	for _, a := range f.Agents {
 		agent, err := a.agent()
 		if err != nil {
@@ -154,12 +154,12 @@ func (f *Find) provision(own *Registry) error {
 	if len(sources)+len(fixed) == 0 {
 		return errors.New("find: it has nothing to find agents by; name a registry, a discovery server or an agent")
 	}
-	f.finder = find.New(sources, fixed)
+	f.finder = locate.New(sources, fixed)
 	return nil
 }
 
 // registry returns a registry as a source, with its feed.
-func (f *Find) registry(s *FindServer, own *Registry) (source find.Source, err error) {
+func (f *Find) registry(s *FindServer, own *Registry) (source locate.Source, err error) {
 	switch {
 	case s.Cert+s.Key != "":
 		return source, errors.New("a registry is shown no certificate; leave cert and key out")
@@ -188,11 +188,11 @@ func (f *Find) registry(s *FindServer, own *Registry) (source find.Source, err e
 		return source, err
 	}
 	f.feeds = append(f.feeds, feed)
-	return find.Registry(client, feed.Feed), nil
+	return locate.Registry(client, feed.Feed), nil
 }
 
 // discovery returns a discovery server as a source.
-func (s *FindServer) discovery() (source find.Source, err error) {
+func (s *FindServer) discovery() (source locate.Source, err error) {
 	base, err := registry.CheckURL(s.URL)
 	if err != nil {
 		return source, err
@@ -201,24 +201,25 @@ func (s *FindServer) discovery() (source find.Source, err error) {
 	if err != nil {
 		return source, err
 	}
-	return find.Discovery(&adp.Client{URL: base, HTTP: client}), nil
+	return locate.Discovery(&adp.Client{URL: base, HTTP: client}), nil
 }
 
-func (a *FoundAgent) agent() (agent find.Agent, err error) {
+func (a *FoundAgent) agent() (agent locate.Agent, err error) {
 	aic, err := readAIC("agent", a.AIC)
 	if err != nil {
 		return agent, err
 	}
-	if agent.URL, err = find.CheckURL(a.URL); err != nil {
+	if agent.URL, err = locate.CheckURL(a.URL); err != nil {
 		return agent, fmt.Errorf("agent: %w", err)
 	}
 	agent.AIC, agent.Dialect, agent.Source = string(aic), a.Dialect, "the option find"
 	switch a.Dialect {
 	case "":
-		agent.Dialect = find.DialectOf(agent.AIC, "")
-	case find.V1, find.V2:
+		agent.Dialect = locate.DialectOf(agent.AIC, "")
+	case locate.V1, locate.V2:
 	default:
-		return agent, fmt.Errorf("agent: the dialect is %s, but must be %s or %s", strconv.Quote(a.Dialect), find.V1, find.V2)
+		return agent, fmt.Errorf("agent: the dialect is %s, but must be %s or %s", strconv.Quote(a.Dialect),
+			locate.V1, locate.V2)
 	}
 	return agent, nil
 }
@@ -246,7 +247,7 @@ func (f *Find) stop() {
 
 // agentFinder finds the agent of a Partner. It implements discovery.Finder.
 type agentFinder struct {
-	finder  *find.Finder
+	finder  *locate.Finder
 	feeds   []*node.Feed
 	aic     string
 	dialect string // as configured; empty for that of the ACS
@@ -301,7 +302,7 @@ func (a *AgentConfig) find(f *Find, c *gateway.AgentConfig) error {
 		return errors.New("an agent by its AIC needs the global option aip { find { registry <url> } }")
 	}
 	pinned := a.Dialect
-	if pinned == find.V1 {
+	if pinned == locate.V1 {
 		pinned = "" // of any version
 	}
 	finder := &agentFinder{f.finder, f.feeds, a.AIC, pinned}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aip-gateway/aip-gateway/revocation"
+	"github.com/aip-gateway/aip-gateway/trust/revocation"
 )
 
 // TestNoSuchSetting holds that settings are refused, in JSON too, that a registry does not have.

@@ -11,14 +11,14 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/aip-gateway/aip-gateway/aac"
-	"github.com/aip-gateway/aip-gateway/authn"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/front/httpfront"
 	"github.com/aip-gateway/aip-gateway/gateway"
-	"github.com/aip-gateway/aip-gateway/gateway/httpfront"
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/policy"
-	"github.com/aip-gateway/aip-gateway/policy/decide"
+	"github.com/aip-gateway/aip-gateway/trust/aac"
+	"github.com/aip-gateway/aip-gateway/trust/authn"
+	"github.com/aip-gateway/aip-gateway/trust/policy"
+	"github.com/aip-gateway/aip-gateway/trust/policy/decide"
 )
 
 func init() { caddy.RegisterModule(new(Gateway)) }

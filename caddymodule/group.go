@@ -16,9 +16,9 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
-	"github.com/aip-gateway/aip-gateway/egress"
-	"github.com/aip-gateway/aip-gateway/group"
+	"github.com/aip-gateway/aip-gateway/front/group"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/egress"
 )
 
 // Group lets the Partner take part in the groups of AIP, to which its Leaders invite it. The gateway then connects to

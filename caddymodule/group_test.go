@@ -12,7 +12,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/aip-gateway/aip-gateway/internal/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki"
 )
 
 const groupAIC = "10001000011K912345E789ABCDEF2353"

@@ -16,14 +16,14 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/aip-gateway/aip-gateway/authn"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/front/httpfront"
 	"github.com/aip-gateway/aip-gateway/gateway"
-	"github.com/aip-gateway/aip-gateway/gateway/httpfront"
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
-	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/trust/authn"
 )
 
 func init() {
@@ -105,7 +105,7 @@ func (i *Identify) Provision(ctx caddy.Context) error {
 			Process: &process.Process, Callers: callers, Guard: &identity.Guard{Mode: identity.Optional},
 			Revocation:     &app.(*App).trust,
 			Limits:         jsonrpc.Limits{Bytes: limits.Body, Depth: limits.Depth},
-			Memory:         quota.Limits{Total: limits.Memory, PerLeader: limits.MemoryPerLeader},
+			Memory:         limit.Limits{Total: limits.Memory, PerLeader: limits.MemoryPerLeader},
 			MemoryPatience: memoryPatience,
 			Streaming:      gateway.Streaming{Drain: process.Exiting},
 		}),

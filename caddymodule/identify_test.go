@@ -26,8 +26,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/aip-gateway/aip-gateway/authn"
-	"github.com/aip-gateway/aip-gateway/internal/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki"
+	"github.com/aip-gateway/aip-gateway/trust/authn"
 )
 
 // composed is a site with aip_identify and other handlers before its aip_gateway, over TLS.

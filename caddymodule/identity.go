@@ -15,15 +15,15 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"golang.org/x/net/http/httpguts"
 
-	"github.com/aip-gateway/aip-gateway/authn"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/front/httpfront"
 	"github.com/aip-gateway/aip-gateway/gateway"
-	"github.com/aip-gateway/aip-gateway/gateway/httpfront"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/pemtext"
-	"github.com/aip-gateway/aip-gateway/token"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
+	"github.com/aip-gateway/aip-gateway/trust/authn"
+	"github.com/aip-gateway/aip-gateway/trust/token"
 )
 
 // Identity says how callers prove who they are. In JSON, the mode alone may stand for it.

@@ -15,7 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
-	"github.com/aip-gateway/aip-gateway/onbehalf"
+	"github.com/aip-gateway/aip-gateway/upstream/callerinfo"
 )
 
 func init() {
@@ -49,7 +49,7 @@ func issuerOption(p *conf.Parser, into **OwnIssuer) func() {
 }
 
 // read returns what signs; nil without an issuer.
-func (i *OwnIssuer) read() (*onbehalf.Issuer, error) {
+func (i *OwnIssuer) read() (*callerinfo.Issuer, error) {
 	if i == nil {
 		return nil, nil
 	}
@@ -60,13 +60,13 @@ func (i *OwnIssuer) read() (*onbehalf.Issuer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("issuer: keys: %w", err)
 		}
-		found, err := onbehalf.ParseKeys(text)
+		found, err := callerinfo.ParseKeys(text)
 		if err != nil {
 			return nil, fmt.Errorf("issuer: keys: %s: %w", file, err)
 		}
 		keys = append(keys, found...)
 	}
-	signer, err := onbehalf.NewIssuer(i.Name, keys)
+	signer, err := callerinfo.NewIssuer(i.Name, keys)
 	if err != nil {
 		return nil, fmt.Errorf("issuer: %w", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"runtime/debug"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
 )
 
 // Limits bound what callers may use.

@@ -4,7 +4,7 @@ package caddymodule
 
 import (
 	"github.com/aip-gateway/aip-gateway/aun"
-	"github.com/aip-gateway/aip-gateway/group"
+	"github.com/aip-gateway/aip-gateway/front/group"
 	"github.com/aip-gateway/aip-gateway/node"
 )
 

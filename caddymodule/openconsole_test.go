@@ -12,7 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
-	"github.com/aip-gateway/aip-gateway/internal/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki"
 )
 
 // TestOpenConsoles holds which consoles are refused, and of which an operator is warned. What stands in a

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/aip-gateway/aip-gateway/authn"
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/token"
+	"github.com/aip-gateway/aip-gateway/trust/authn"
+	"github.com/aip-gateway/aip-gateway/trust/token"
 )
 
 // TestWebhooksOfWhoMayNotCall: nothing is sent to the webhooks of a Leader whose key, issuer or permission is gone.

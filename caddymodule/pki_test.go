@@ -8,7 +8,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/aip-gateway/aip-gateway/internal/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki"
 )
 
 // makePKI makes certificates for a test, in a directory of their own.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/gateway"
-	"github.com/aip-gateway/aip-gateway/policy"
+	"github.com/aip-gateway/aip-gateway/trust/policy"
 )
 
 // Policy says which calls of known callers are carried out.

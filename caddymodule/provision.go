@@ -18,12 +18,12 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/front/httpfront"
 	"github.com/aip-gateway/aip-gateway/gateway"
-	"github.com/aip-gateway/aip-gateway/gateway/httpfront"
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/partner"
-	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/aip/acs"
 )
@@ -419,7 +419,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		Watch:          g.watch(),
 		Blocking:       time.Duration(g.Timeouts.Blocking),
 		Limits:         jsonrpc.Limits{Bytes: g.Limits.Body, Depth: g.Limits.Depth},
-		Memory:         quota.Limits{Total: g.Limits.Memory, PerLeader: g.Limits.MemoryPerLeader},
+		Memory:         limit.Limits{Total: g.Limits.Memory, PerLeader: g.Limits.MemoryPerLeader},
 		MemoryPatience: memoryPatience,
 		Streaming: gateway.Streaming{
 			Patience:     streamPatience * time.Duration(g.WriteTimeout),

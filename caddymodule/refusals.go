@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/aip-gateway/aip-gateway/internal/fewlines"
-	"github.com/aip-gateway/aip-gateway/revocation"
+	"github.com/aip-gateway/aip-gateway/trust/revocation"
 )
 
 // The certificates of callers that were refused: by calls those that were verified but count no more, by handshakes

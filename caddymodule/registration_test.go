@@ -18,8 +18,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/certmagic"
 
-	"github.com/aip-gateway/aip-gateway/registry"
-	"github.com/aip-gateway/aip-gateway/registry/registrytest"
+	"github.com/aip-gateway/aip-gateway/acps/registry"
+	"github.com/aip-gateway/aip-gateway/acps/registry/registrytest"
 )
 
 // TestWithoutItsAIC: what needs the AIC of the Partner is accepted where the registry assigns it, and not where there

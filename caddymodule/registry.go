@@ -10,9 +10,9 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/acps/registry"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/node"
-	"github.com/aip-gateway/aip-gateway/registry"
 )
 
 // Registry is a registry of ACPs 2, in which Partners are registered.

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/internal/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/replay"
-	"github.com/aip-gateway/aip-gateway/revocation"
-	"github.com/aip-gateway/aip-gateway/shard"
-	"github.com/aip-gateway/aip-gateway/standing"
+	"github.com/aip-gateway/aip-gateway/replay/shard"
+	"github.com/aip-gateway/aip-gateway/trust/kept"
+	"github.com/aip-gateway/aip-gateway/trust/revocation"
 )
 
 // provisioned returns settings that are in use until the test ends.
@@ -110,7 +110,7 @@ func TestRootsNoLongerRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := replay.NewMemory(replay.Settings{})
-	leaders, err := standing.Open(shard.One(store), time.Now, slog.New(slog.DiscardHandler))
+	leaders, err := kept.Open(shard.One(store), time.Now, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestRootsNoLongerRead(t *testing.T) {
 	a.trust.app = a
 	close(a.started)
 	chain := []*x509.Certificate{leaf, leaf}
-	if err := leaders.Called(t.Context(), "leader", standing.Proof{Chain: chain, Pool: rootPool}, true); err != nil {
+	if err := leaders.Called(t.Context(), "leader", kept.Proof{Chain: chain, Pool: rootPool}, true); err != nil {
 		t.Fatal(err)
 	}
 	leaders.Judge(t.Context(), a.trust.keeps)

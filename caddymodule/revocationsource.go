@@ -16,7 +16,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/node"
-	"github.com/aip-gateway/aip-gateway/revocation"
+	"github.com/aip-gateway/aip-gateway/trust/revocation"
 )
 
 // RevocationSource says which certificates are revoked.

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
-	"github.com/aip-gateway/aip-gateway/revocation"
+	"github.com/aip-gateway/aip-gateway/trust/revocation"
 )
 
 // rootRevocation are the sources that know which certificates below some roots are revoked, in place of those of the

@@ -14,7 +14,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
-	"github.com/aip-gateway/aip-gateway/standing"
+	"github.com/aip-gateway/aip-gateway/trust/kept"
 )
 
 // roots are the roots of all pools of aip_file. They outlive configurations, as connections do: a root has one
@@ -78,12 +78,12 @@ func (s *rootSets) check(chain []*x509.Certificate) error {
 	return nil
 }
 
-// rootPool is the Pool of a standing.Proof that a pool of aip_file has verified.
+// rootPool is the Pool of a kept.Proof that a pool of aip_file has verified.
 const rootPool = "aip_file"
 
 // proof returns a chain that counts as what is kept of it.
-func (s *rootSets) proof(chain []*x509.Certificate) standing.Proof {
-	p := standing.Proof{Chain: chain}
+func (s *rootSets) proof(chain []*x509.Certificate) kept.Proof {
+	p := kept.Proof{Chain: chain}
 	if _, ok := s.certs.Load(chain[len(chain)-1]); ok {
 		p.Pool = rootPool
 	}
@@ -91,7 +91,7 @@ func (s *rootSets) proof(chain []*x509.Certificate) standing.Proof {
 }
 
 // checkKept is check for a chain that was kept: it counts if its root is in any file now.
-func (s *rootSets) checkKept(p *standing.Proof) error {
+func (s *rootSets) checkKept(p *kept.Proof) error {
 	if p.Pool != rootPool {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/aip-gateway/aip-gateway/internal/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki"
 )
 
 // TestRoots changes the file of a pool: what is taken out counts no more, what is put back does again, and what cannot

@@ -16,9 +16,9 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/tidwall/gjson"
 
-	"github.com/aip-gateway/aip-gateway/agentca/catest"
+	"github.com/aip-gateway/aip-gateway/acps/agentca/catest"
+	"github.com/aip-gateway/aip-gateway/cli/devpki"
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/internal/devpki"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 

@@ -14,8 +14,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/cli/devpki"
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/internal/devpki"
 )
 
 // TestServerIdentity: connections to agents and to brokers are made to the server that is meant, and an error says what

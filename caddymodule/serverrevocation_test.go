@@ -20,8 +20,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/aip-gateway/aip-gateway/internal/devpki"
-	"github.com/aip-gateway/aip-gateway/revocation"
+	"github.com/aip-gateway/aip-gateway/cli/devpki"
+	"github.com/aip-gateway/aip-gateway/trust/revocation"
 )
 
 // TestServerRevocation: a server whose certificate is revoked, or of which nothing is known, is no agent, whether its

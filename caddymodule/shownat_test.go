@@ -13,7 +13,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
-	"github.com/aip-gateway/aip-gateway/agentca/catest"
+	"github.com/aip-gateway/aip-gateway/acps/agentca/catest"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 )
 

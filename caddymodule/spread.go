@@ -19,8 +19,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/replay"
-	"github.com/aip-gateway/aip-gateway/shard"
-	"github.com/aip-gateway/aip-gateway/shard/ask"
+	"github.com/aip-gateway/aip-gateway/replay/shard"
+	"github.com/aip-gateway/aip-gateway/replay/shard/ask"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 

@@ -17,21 +17,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/partner"
-	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/replaytest"
-	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/replay/shard"
 	"github.com/aip-gateway/aip-gateway/sseproxy"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
@@ -78,7 +78,7 @@ func adminNodes(t *testing.T, n int) (all []*adminNode) {
 			Process: &a.Process.Process, Callers: []translate.Server{aip.Server()}, Guard: new(identity.Guard),
 			Partner: partner.Config{Name: "P", Agent: busy{}, MaxEvents: 100, MaxBytes: 1 << 20,
 				Terms: task.Terms{Response: time.Minute, AwaitingInput: time.Hour, AwaitingCompletion: time.Hour}},
-			Limits: jsonrpc.Limits{Bytes: 16 << 10, Depth: 16}, Memory: quota.Limits{Total: 1 << 20, PerLeader: 1 << 20},
+			Limits: jsonrpc.Limits{Bytes: 16 << 10, Depth: 16}, Memory: limit.Limits{Total: 1 << 20, PerLeader: 1 << 20},
 			Streaming: gateway.Streaming{Max: 10, MaxPerLeader: 10, Drain: t.Context()}, Log: quiet,
 		})
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/replay"
-	"github.com/aip-gateway/aip-gateway/shard/ask"
+	"github.com/aip-gateway/aip-gateway/replay/shard/ask"
 )
 
 // stores holds the open stores of this process. A new configuration continues with the store, and the turns, of the one

@@ -15,9 +15,9 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
-	"github.com/aip-gateway/aip-gateway/egress"
+	"github.com/aip-gateway/aip-gateway/internal/egress"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
-	"github.com/aip-gateway/aip-gateway/token"
+	"github.com/aip-gateway/aip-gateway/trust/token"
 )
 
 // TokenVerification is how the tokens of issuers are verified.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/partner"
-	"github.com/aip-gateway/aip-gateway/revocation"
-	"github.com/aip-gateway/aip-gateway/standing"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/trust/kept"
+	"github.com/aip-gateway/aip-gateway/trust/revocation"
 )
 
 // trust judges the certificates of callers after their handshakes, and so for as long as their connections are open.
@@ -152,7 +152,7 @@ func (t *trust) changed() <-chan struct{} {
 }
 
 // keeps reports whether a certificate that was kept counts. One of which nothing is known now counts as it did.
-func (t *trust) keeps(p standing.Proof, did bool) bool {
+func (t *trust) keeps(p kept.Proof, did bool) bool {
 	if roots.checkKept(&p) != nil {
 		return false
 	}

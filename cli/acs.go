@@ -17,9 +17,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/aip-gateway/aip-gateway/cli/leader"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/endpoint"
-	"github.com/aip-gateway/aip-gateway/internal/leader"
 	"github.com/aip-gateway/aip-gateway/translate/aip/acs"
 )
 

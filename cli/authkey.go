@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/aip-gateway/aip-gateway/authn"
+	"github.com/aip-gateway/aip-gateway/trust/authn"
 )
 
 func keyCommand() *cobra.Command {

@@ -20,7 +20,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/aip-gateway/aip-gateway/internal/leader"
+	"github.com/aip-gateway/aip-gateway/cli/leader"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 

@@ -23,7 +23,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/aip-gateway/aip-gateway/find"
+	"github.com/aip-gateway/aip-gateway/acps/locate"
 )
 
 // selfSigned returns a certificate of its own authority with a common name and a host, and the files of it and its key.
@@ -79,7 +79,7 @@ func TestCertificateOfAnotherCA(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, source := range sources {
-		if _, err := find.New([]find.Source{source}, nil).Find(t.Context(), leaderAIC); err == nil {
+		if _, err := locate.New([]locate.Source{source}, nil).Find(t.Context(), leaderAIC); err == nil {
 			t.Error("what is not there is found")
 		}
 	}

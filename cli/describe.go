@@ -16,10 +16,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/aip-gateway/aip-gateway/find"
+	"github.com/aip-gateway/aip-gateway/acps/locate"
+	"github.com/aip-gateway/aip-gateway/cli/leader"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/endpoint"
-	"github.com/aip-gateway/aip-gateway/internal/leader"
 )
 
 // describeTimeout is the time for all requests of describe together.
@@ -100,7 +100,7 @@ type certificateSummary struct {
 
 // describeFound describes a Partner at a URL, or a found one. Few agents show their ACS themselves, so a found ACS is
 // described also without anything more.
-func (f *connectionFlags) describeFound(ctx context.Context, url string, found *find.Agent) (*description, error) {
+func (f *connectionFlags) describeFound(ctx context.Context, url string, found *locate.Agent) (*description, error) {
 	if found == nil {
 		return f.describe(ctx, url)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/aip-gateway/aip-gateway/internal/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki"
 )
 
 // TestDescribe describes a Partner with its certificate, its ACS and its card, and URLs without one.

@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/aip-gateway/aip-gateway/adp"
+	"github.com/aip-gateway/aip-gateway/acps/adp"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 

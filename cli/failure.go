@@ -15,8 +15,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/aip-gateway/aip-gateway/cli/leader"
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/internal/leader"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 

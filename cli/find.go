@@ -14,10 +14,10 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/aip-gateway/aip-gateway/adp"
-	"github.com/aip-gateway/aip-gateway/find"
+	"github.com/aip-gateway/aip-gateway/acps/adp"
+	"github.com/aip-gateway/aip-gateway/acps/locate"
+	"github.com/aip-gateway/aip-gateway/acps/registry"
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/registry"
 )
 
 // The environment variables with the defaults of --registry and --discovery.
@@ -41,7 +41,7 @@ func (f *findFlags) add(flags *pflag.FlagSet) {
 
 // findAIC finds a Partner by its AIC; the Partner's certificate must then have it. It returns nil if the name is no
 // AIC, or if there is no server to ask.
-func (f *connectionFlags) findAIC(ctx context.Context, name string) (*find.Agent, error) {
+func (f *connectionFlags) findAIC(ctx context.Context, name string) (*locate.Agent, error) {
 	aic, err := identity.ParseAIC(name)
 	if err != nil {
 		return nil, nil
@@ -55,7 +55,7 @@ func (f *connectionFlags) findAIC(ctx context.Context, name string) (*find.Agent
 	}
 	ctx, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()
-	agent, err := find.New(sources, nil).Find(ctx, string(aic))
+	agent, err := locate.New(sources, nil).Find(ctx, string(aic))
 	switch {
 	case registry.Is(err, registry.Inactive):
 		return nil, fmt.Errorf("%w; its owner, or the registry, has disabled it", err)
@@ -86,7 +86,7 @@ func (c *leaderCall) locate(name string) error {
 }
 
 // sources returns the registries and discovery servers to be asked.
-func (f *connectionFlags) sources() (sources []find.Source, err error) {
+func (f *connectionFlags) sources() (sources []locate.Source, err error) {
 	roots, err := f.roots()
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (f *connectionFlags) sources() (sources []find.Source, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("--registry: %w", err)
 		}
-		sources = append(sources, find.Registry(client, nil))
+		sources = append(sources, locate.Registry(client, nil))
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, GetClientCertificate: show}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, DisableKeepAlives: true}
@@ -118,7 +118,7 @@ func (f *connectionFlags) sources() (sources []find.Source, err error) {
 		if u, err = registry.CheckURL(u); err != nil {
 			return nil, fmt.Errorf("--discovery: %w", err)
 		}
-		sources = append(sources, find.Discovery(&adp.Client{URL: u, HTTP: client}))
+		sources = append(sources, locate.Discovery(&adp.Client{URL: u, HTTP: client}))
 	}
 	return sources, nil
 }

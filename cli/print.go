@@ -17,7 +17,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/aip-gateway/aip-gateway/internal/leader"
+	"github.com/aip-gateway/aip-gateway/cli/leader"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 

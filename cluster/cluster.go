@@ -17,7 +17,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/internal/lockorder"
 	"github.com/aip-gateway/aip-gateway/replay"
-	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/replay/shard"
 )
 
 // Config is the configuration of a node of a cluster.

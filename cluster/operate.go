@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/measure"
-	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/replay/shard"
 )
 
 // Node is a node of the cluster, as this one knows it.

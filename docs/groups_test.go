@@ -7,7 +7,7 @@ import "testing"
 // TestDocsGroupLimits holds the limits that docs/groups.md names, but for those that are options, against the constants
 // of group.
 func TestDocsGroupLimits(t *testing.T) {
-	constants, _ := constantsOf(t, "group/*.go", "group/broker/*.go")
+	constants, _ := constantsOf(t, "front/group/*.go", "front/group/broker/*.go")
 	checkLimits(t, "docs/groups.md", map[string]string{
 		"groups on one connection":                                                 "linksPerConnection",
 		"time of an invitation: look-up, connection, TLS, login, queue":            "DefaultTimeout",

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 )
 
 // TestDocsMappingLost adds members to what a peer says, and looks where they come out.

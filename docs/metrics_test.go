@@ -17,7 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/aip-gateway/aip-gateway/internal/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki"
 	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
 )
 

@@ -21,12 +21,12 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
+	"github.com/aip-gateway/aip-gateway/acps/registry/registrytest"
 	"github.com/aip-gateway/aip-gateway/aun/auntest"
-	"github.com/aip-gateway/aip-gateway/authn"
+	"github.com/aip-gateway/aip-gateway/cli/devpki"
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/internal/devpki"
 	"github.com/aip-gateway/aip-gateway/notify/sign"
-	"github.com/aip-gateway/aip-gateway/registry/registrytest"
+	"github.com/aip-gateway/aip-gateway/trust/authn"
 )
 
 // pages returns every document, by its path.

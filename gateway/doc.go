@@ -45,7 +45,7 @@
 // stream, which waits meanwhile. So a caller that never reads delays neither the agent nor other callers
 // (TestACallerThatNeverReads), and all ways send the same bytes (TestEveryWayOfSendingIsTheSame). While it waits for
 // the caller, it holds its frame only: the page is dropped (replay.Reader.Rewind), and the memory of the frame is lent
-// (quota.Lease.Lend), so a waiting lease gets it back by cutting the stream (TestCallersThatNeverRead). Stream.Park
+// (limit.Lease.Lend), so a waiting lease gets it back by cutting the stream (TestCallersThatNeverRead). Stream.Park
 // leaves a resting stream without a goroutine.
 //
 // The open streams of a process are in one list (gateway.openStreams), from their opening to their closing. An

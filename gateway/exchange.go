@@ -10,11 +10,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/partner"
-	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/trust/policy"
 )
 
 // exchange is a request, and all that is known of it, until it is answered. It is a part of the Request: anything

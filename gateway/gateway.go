@@ -11,11 +11,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/internal/logname"
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/partner"
-	"github.com/aip-gateway/aip-gateway/quota"
-	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/replay/logname"
+	"github.com/aip-gateway/aip-gateway/replay/shard"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/upstream"
@@ -82,7 +82,7 @@ type Config struct {
 	Limits jsonrpc.Limits
 	// Memory bounds the bytes held by the requests, answers and streams of callers. MemoryPatience is the time for which a
 	// call waits for some of it.
-	Memory         quota.Limits
+	Memory         limit.Limits
 	MemoryPatience time.Duration
 	// Streaming is the configuration of streams.
 	Streaming Streaming
@@ -103,7 +103,7 @@ type Gateway struct {
 	agent     *upstream.Agent // nil if the Partner was given one
 	cards     *cardMaker
 	documents map[string]Document
-	memory    quota.Budget
+	memory    limit.Budget
 	meter     *Meter
 
 	// set by Register
@@ -130,7 +130,7 @@ func New(c Config) (*Gateway, error) {
 		}
 		c.Partner.Agent = about.agent
 	}
-	memory := quota.Budget{Counter: &c.Process.Memory, Limits: c.Memory, Patience: c.MemoryPatience}
+	memory := limit.Budget{Counter: &c.Process.Memory, Limits: c.Memory, Patience: c.MemoryPatience}
 	meter := c.Process.meterOf(c.Agent.Name)
 	meter.serve(c.Callers)
 	c.Partner.Memory, c.Partner.Meter, c.Partner.Log = memory, &meter.Tasks, c.Log

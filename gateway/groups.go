@@ -6,7 +6,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 

@@ -5,7 +5,7 @@ package gateway
 import (
 	"context"
 
-	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
@@ -14,7 +14,7 @@ import (
 // here, for the same Leader as in the other process. It is used by one goroutine at a time.
 type Handed struct {
 	g      *Gateway
-	memory quota.Lease
+	memory limit.Lease
 	stream bool
 }
 
@@ -60,10 +60,10 @@ func (r *Result) Size() int64 {
 
 // fit takes the memory for the task in the answer to a command, and for its encoding. If there is not enough for the
 // product of the turn, the task is dropped, and read again once there is.
-func fit(c *Call, r *Result, memory *quota.Lease, read func(*Call) (Result, error)) error {
+func fit(c *Call, r *Result, memory *limit.Lease, read func(*Call) (Result, error)) error {
 	t := &r.Task
 	if c.Op != translate.Command || c.Message.Command == task.Get || c.Stream ||
-		t.Size() <= quota.Free || memory.Hold(2*t.Size()) == nil {
+		t.Size() <= limit.Free || memory.Hold(2*t.Size()) == nil {
 		return nil
 	}
 	get, started := Call{Leader: c.Leader, Reader: c.Reader}, r.New

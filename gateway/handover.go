@@ -12,7 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
-	"github.com/aip-gateway/aip-gateway/shard/ask"
+	"github.com/aip-gateway/aip-gateway/replay/shard/ask"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/partner"
-	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
@@ -19,11 +19,11 @@ import (
 // Partner executes the command; then its reply, until it is sent. A call waits for memory before it uses it.
 
 // Hold takes memory for a body of n bytes and for its decoded form. A front calls it before it reads more than
-// quota.Free bytes, and each time before it reads more than n bytes. It may wait until ctx ends or the configuration is
+// limit.Free bytes, and each time before it reads more than n bytes. It may wait until ctx ends or the configuration is
 // replaced. The memory is counted for the peer, because the Leader named by the request is not known yet. There is none
 // for a peer without the right to call at all.
 func (g *Gateway) Hold(ctx context.Context, peer identity.Peer, r *Request, n int) error {
-	if n <= quota.Free {
+	if n <= limit.Free {
 		return nil
 	}
 	if !r.held {
@@ -31,7 +31,7 @@ func (g *Gateway) Hold(ctx context.Context, peer identity.Peer, r *Request, n in
 		if err != nil {
 			return err
 		}
-		leader := quota.Unverified
+		leader := limit.Unverified
 		if peer.Verified() {
 			leader = peer.Leader()
 		}
@@ -72,8 +72,8 @@ func (r *Request) Lend(abort func()) { r.memory.Lend(abort) }
 func (r *Request) TakeBack() { r.memory.TakeBack() }
 
 // holdFor counts memory for a Leader from now on.
-func (r *Request) holdFor(b quota.Budget, leader string) {
-	if !r.held || quota.Key(r.holder) != quota.Key(leader) {
+func (r *Request) holdFor(b limit.Budget, leader string) {
+	if !r.held || limit.Key(r.holder) != limit.Key(leader) {
 		r.memory.Release()
 		r.memory, r.held, r.holder = b.Lease(leader), true, leader
 	}
@@ -87,7 +87,7 @@ func (x *exchange) reader() string { return x.call.ReadBy() }
 
 // wait waits until a lease holds n bytes of memory. It stops waiting after patience, when the caller leaves, and when
 // the configuration is replaced.
-func (g *Gateway) wait(ctx context.Context, l *quota.Lease, n int64, patience time.Duration) error {
+func (g *Gateway) wait(ctx context.Context, l *limit.Lease, n int64, patience time.Duration) error {
 	waiting, done := context.WithCancel(ctx)
 	defer done()
 	defer context.AfterFunc(g.config.Streaming.Drain, done)()
@@ -100,18 +100,18 @@ func (g *Gateway) wait(ctx context.Context, l *quota.Lease, n int64, patience ti
 
 // reserve implements replay.Reserve.
 func (x *exchange) reserve(_ context.Context, n int64) error {
-	if n > quota.Free {
+	if n > limit.Free {
 		x.hold()
 	}
 	return x.g.holdMemory(x.ctx, &x.in.memory, n, x.call.Stream)
 }
 
 // holdMemory is replay.Reserve for a lease of a call.
-func (g *Gateway) holdMemory(ctx context.Context, l *quota.Lease, n int64, stream bool) error {
+func (g *Gateway) holdMemory(ctx context.Context, l *limit.Lease, n int64, stream bool) error {
 	switch {
 	case n == 0:
 		l.Release()
-	case n > quota.Free:
+	case n > limit.Free:
 		patience := g.memory.Patience
 		if stream {
 			patience = g.config.Streaming.Patience
@@ -123,7 +123,7 @@ func (g *Gateway) holdMemory(ctx context.Context, l *quota.Lease, n int64, strea
 
 // releaseBody drops the body of a decoded request; the message is kept.
 func (x *exchange) releaseBody() {
-	if body := x.in.Body; body != nil && cap(*body) > quota.Free {
+	if body := x.in.Body; body != nil && cap(*body) > limit.Free {
 		x.req = translate.Request{Request: jsonrpc.Request{ID: bytes.Clone(x.req.ID)}}
 		x.in.Body = nil
 	}
@@ -150,7 +150,7 @@ func (x *exchange) execute() (err error) {
 // holdForOwner takes the memory for the form of a large message on its way to the owner of its shard.
 func (x *exchange) holdForOwner() error {
 	n := x.call.Message.Size()
-	if n <= quota.Free/2 {
+	if n <= limit.Free/2 {
 		return nil
 	}
 	if err := x.g.ready(x.ctx); err != nil {
@@ -167,7 +167,7 @@ func (x *exchange) holdForOwner() error {
 // buffer to append the reply to.
 func (x *exchange) grow(size int64) []byte {
 	dst := *x.in.reply
-	if size <= quota.Free {
+	if size <= limit.Free {
 		return dst
 	}
 	x.hold()

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/logname"
 )
 
 // openStreams are the open streams of a process. The zero value is ready for use.

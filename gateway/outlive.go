@@ -4,8 +4,8 @@ package gateway
 
 import (
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/trust/policy"
 )
 
 // CutRefused ends the open streams outliving their configuration (translate.Unresumer) whose callers would be refused

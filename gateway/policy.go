@@ -10,9 +10,9 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/partner"
-	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/trust/policy"
 )
 
 // Policy decides about calls of a known Leader, before anything is done for them: no task, queue or store has seen

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/aip-gateway/aip-gateway/internal/fewlines"
-	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/upstream"
 	"github.com/aip-gateway/aip-gateway/upstream/assignee"
 	"github.com/aip-gateway/aip-gateway/upstream/auntransport"
@@ -16,8 +16,8 @@ import (
 // Process is the shared state of all gateways of a process, over all configurations. The zero value is ready for use.
 // It must not be copied.
 type Process struct {
-	Streams   quota.Counter   // open streams
-	Memory    quota.Counter   // bytes of memory held by callers
+	Streams   limit.Counter   // open streams
+	Memory    limit.Counter   // bytes of memory held by callers
 	Callbacks callback.Server // receives push notifications of agents
 	Assignees assignee.Hub    // the tasks of agents connecting to the gateway
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -21,7 +21,7 @@ type Reader struct{ g *Gateway }
 func NewReader(c Config) *Reader {
 	c.Groups = true // an invitation is read, also if the Gateway takes no part in groups
 	return &Reader{&Gateway{config: c,
-		memory: quota.Budget{Counter: &c.Process.Memory, Limits: c.Memory, Patience: c.MemoryPatience}}}
+		memory: limit.Budget{Counter: &c.Process.Memory, Limits: c.Memory, Patience: c.MemoryPatience}}}
 }
 
 // Asked is the operation of a request. It is comparable.

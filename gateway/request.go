@@ -7,8 +7,8 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/bufpool"
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
-	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
@@ -66,14 +66,14 @@ type Request struct {
 	exchange exchange // of Dispatch
 
 	reply  *[]byte // a buffer of replies, or nil
-	memory quota.Lease
+	memory limit.Lease
 	held   bool   // memory is in use
 	holder string // the Leader charged for memory
 }
 
-// A request of more than quota.Free bytes is counted, so a larger buffer must not be reused for an uncounted one.
+// A request of more than limit.Free bytes is counted, so a larger buffer must not be reused for an uncounted one.
 var (
-	bodies  = bufpool.Pool{Largest: quota.Free}
+	bodies  = bufpool.Pool{Largest: limit.Free}
 	replies = bufpool.Pool{Largest: 256 << 10}
 )
 

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/partner"
-	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
@@ -64,7 +64,7 @@ func BenchmarkSettled(b *testing.B) {
 			g := newGateway(b, func(c *gateway.Config) {
 				c.Callers, c.Partner.Agent = []translate.Server{v.server}, f
 				c.Partner.MaxEvents, c.Partner.MaxBytes = 100_000, 64<<20
-				c.Memory = quota.Limits{Total: 1 << 30, PerLeader: 1 << 30}
+				c.Memory = limit.Limits{Total: 1 << 30, PerLeader: 1 << 30}
 			})
 			l := &front{t: b, g: g, peer: identity.Peer{Proof: identity.ByToken, Kind: "test", ID: "leader"}, kind: v.kind}
 			first := l.send(b.Context(), "stream", "start")

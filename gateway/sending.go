@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/bug"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/partner"
-	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -300,7 +300,7 @@ func (s *Stream) sendSnapshot() (over bool, err error) {
 func (s *Stream) sendRecord(rec *replay.Record) (over bool, err error) {
 	// For a page from the store, the memory was taken before.
 	size := int64(len(rec.Data))
-	if 2*size > quota.Free && !s.trying && s.out.Buffered() > 0 {
+	if 2*size > limit.Free && !s.trying && s.out.Buffered() > 0 {
 		if err := s.deliver(); err != nil || len(s.page) == 0 { // the record is read again
 			return false, err
 		}
@@ -379,7 +379,7 @@ func settles(record []byte) bool {
 
 // holdWhole implements replay.Reserve. It holds memory for n bytes of records, their task, and its frame.
 func (s *Stream) holdWhole(ctx context.Context, n int64) error {
-	if n += n / 2; 2*n > quota.Free && s.out.Buffered() > 0 {
+	if n += n / 2; 2*n > limit.Free && s.out.Buffered() > 0 {
 		return errSendFirst
 	}
 	return s.hold(ctx, n)
@@ -401,7 +401,7 @@ func (s *Stream) deliver() error {
 			return err
 		}
 	}
-	if len(s.page) > 0 || s.out.Buffered() > quota.Free { // a large record is the last one of its page
+	if len(s.page) > 0 || s.out.Buffered() > limit.Free { // a large record is the last one of its page
 		s.more = s.more || len(s.page) > 0
 		s.page = nil
 		s.reader.Rewind(s.last.Load())
@@ -444,7 +444,7 @@ func (s *Stream) hold(ctx context.Context, n int64) error {
 	case n == 0:
 		s.memory.Release()
 		return nil
-	case 2*n <= quota.Free:
+	case 2*n <= limit.Free:
 		return nil
 	case s.trying:
 		s.refused = true

@@ -14,15 +14,15 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/aip-gateway/aip-gateway/aac"
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/partner"
-	"github.com/aip-gateway/aip-gateway/policy"
-	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/trust/aac"
+	"github.com/aip-gateway/aip-gateway/trust/policy"
 )
 
 // Streaming is the configuration of streams.
@@ -43,8 +43,8 @@ type Streaming struct {
 // countStream counts one more stream of a Leader. It fails if a limit is reached.
 func (g *Gateway) countStream(leader string) error {
 	o := &g.config.Streaming
-	err := g.config.Process.Streams.Take(leader, 1, quota.Limits{Total: int64(o.Max), PerLeader: int64(o.MaxPerLeader)})
-	exceeded, ok := errors.AsType[*quota.ExceededError](err)
+	err := g.config.Process.Streams.Take(leader, 1, limit.Limits{Total: int64(o.Max), PerLeader: int64(o.MaxPerLeader)})
+	exceeded, ok := errors.AsType[*limit.ExceededError](err)
 	switch {
 	case !ok:
 		return err
@@ -77,9 +77,9 @@ type Stream struct {
 	reached task.State // the state of the task, by the last event sent
 	reader  replay.Reader
 	frames  framer
-	memory  quota.Lease // for the buffered frames
+	memory  limit.Lease // for the buffered frames
 	keeper  translate.Keeper
-	kept    quota.Lease    // for the keeper
+	kept    limit.Lease    // for the keeper
 	reserve replay.Reserve // s.hold
 	use     *policy.Use    // of quotas; nil for nothing
 	last    atomic.Uint64  // the number of the last event sent
@@ -177,7 +177,7 @@ func (x *exchange) newStream() *Stream {
 		s.forgetTask()
 	}
 	x.hold()
-	s.memory, x.in.memory = x.in.memory, quota.Lease{}
+	s.memory, x.in.memory = x.in.memory, limit.Lease{}
 	if !call.Snapshot && !call.Reply {
 		s.memory.Release()
 	}

@@ -9,9 +9,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/aip-gateway/aip-gateway/internal/tracing"
-	"github.com/aip-gateway/aip-gateway/policy"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
+	"github.com/aip-gateway/aip-gateway/trust/policy"
 )
 
 // Summary describes a call in a log of requests. An empty field is not known, or there is no such thing.

@@ -10,12 +10,12 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
-	"github.com/aip-gateway/aip-gateway/shard"
-	"github.com/aip-gateway/aip-gateway/shard/ask"
+	"github.com/aip-gateway/aip-gateway/replay/logname"
+	"github.com/aip-gateway/aip-gateway/replay/shard"
+	"github.com/aip-gateway/aip-gateway/replay/shard/ask"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 

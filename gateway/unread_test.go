@@ -15,17 +15,17 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/internal/heap"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/partner"
-	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/pebble"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
@@ -80,7 +80,7 @@ func followers(t *testing.T, store replay.Store, a pieces, memory int64, n int) 
 		c.Process, c.Callers, c.Partner.Agent = process, []translate.Server{aip.Server()}, a
 		c.Partner.MaxBytes, c.Limits.Bytes = 16<<20, 1<<20
 		c.Streaming.Max, c.Streaming.MaxPerLeader, c.Streaming.Patience = n, n, time.Minute
-		c.Memory, c.MemoryPatience = quota.Limits{Total: 2 * memory, PerLeader: memory}, time.Minute
+		c.Memory, c.MemoryPatience = limit.Limits{Total: 2 * memory, PerLeader: memory}, time.Minute
 	})
 	f := &front{t: t, g: g, peer: identity.Peer{Proof: identity.ByToken, Kind: "test", ID: "leader"}}
 	first := f.send(t.Context(), "stream", "start")

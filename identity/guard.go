@@ -11,7 +11,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -36,7 +36,7 @@ func ParseMode(s string) (Mode, error) {
 
 // unverified is the beginning of the name of a Leader without a proof, in mode optional. No AIC begins so: a mere claim
 // of an AIC gives no access to the tasks of the AIC's Leader.
-const unverified = quota.Unverified
+const unverified = limit.Unverified
 
 // Guard decides about the peers' right to call, and about their Leaders. It may be used by any number of goroutines at
 // once.

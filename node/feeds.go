@@ -9,7 +9,7 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/aip-gateway/aip-gateway/registry"
+	"github.com/aip-gateway/aip-gateway/acps/registry"
 )
 
 // Feeds are those of all configurations, by the registry and the roots of its certificate: a registry is followed once,

@@ -11,14 +11,14 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/aip-gateway/aip-gateway/aac"
+	"github.com/aip-gateway/aip-gateway/front/aunfront"
+	"github.com/aip-gateway/aip-gateway/front/aunfront/mailbox"
+	"github.com/aip-gateway/aip-gateway/front/group"
 	"github.com/aip-gateway/aip-gateway/gateway"
-	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
-	"github.com/aip-gateway/aip-gateway/group"
-	"github.com/aip-gateway/aip-gateway/mailbox"
-	"github.com/aip-gateway/aip-gateway/policy"
-	"github.com/aip-gateway/aip-gateway/shard"
-	"github.com/aip-gateway/aip-gateway/standing"
+	"github.com/aip-gateway/aip-gateway/replay/shard"
+	"github.com/aip-gateway/aip-gateway/trust/aac"
+	"github.com/aip-gateway/aip-gateway/trust/kept"
+	"github.com/aip-gateway/aip-gateway/trust/policy"
 )
 
 // Patience is how long a question to all gateways waits for those that do not answer.
@@ -34,17 +34,17 @@ type Node struct {
 	Groups  *group.Engine
 	Book    *policy.Book
 	Used    *aac.Used
-	Leaders *standing.Register
+	Leaders *kept.Register
 	Pushes  *Pushes
 	Tails   *Tails
 
-	Assignees wsfront.Assignees // of AUN, at all gateways
+	Assignees aunfront.Assignees // of AUN, at all gateways
 
 	log     func(name string) *slog.Logger
 	working atomic.Pointer[gateway.Tasks] // Tasks, for Busy, which may be asked before
 
 	late    sync.Mutex       // held while what follows is opened, for as long as a shard takes to open or close
-	indexed *wsfront.Index   // of AUN; opened when it is first needed
+	indexed *aunfront.Index  // of AUN; opened when it is first needed
 	mailbox *mailbox.Mailbox // likewise
 
 	unshare func() // ends that connections of AUN are those of all gateways
@@ -69,7 +69,7 @@ func (n *Node) Open(c Config) (err error) {
 	if c.Owners != nil {
 		n.Tasks.HandOver(c.Owners)
 	}
-	if n.Leaders, err = standing.Open(n.Shards, time.Now, c.Log("aip")); err != nil {
+	if n.Leaders, err = kept.Open(n.Shards, time.Now, c.Log("aip")); err != nil {
 		return errors.Join(err, n.Tasks.Close())
 	}
 	if n.Groups, err = group.Open(n.Shards, c.Tracer, c.Log("aip.group")); err != nil {
@@ -78,7 +78,7 @@ func (n *Node) Open(c Config) (err error) {
 	n.Tasks.Process().AddAcceptor(n.Groups)
 	n.Book = policy.OpenBook(n.Shards, time.Now, c.Log("aip"))
 	n.Used = aac.OpenUsed(n.Shards, c.Log("aip"))
-	n.Assignees = wsfront.ShareAssignees(n.Shards, &n.Process.Assignees)
+	n.Assignees = aunfront.ShareAssignees(n.Shards, &n.Process.Assignees)
 	n.unshare = n.Process.Clients.Share(n.Shards, c.Log("aip.aun"))
 	n.Tails = OpenTails(n.Shards, n.Tasks.Process())
 	n.Pushes = OpenPushes(n.Shards, &n.Process.Callbacks)
@@ -105,11 +105,11 @@ func (n *Node) Busy(shard int) string {
 }
 
 // Index returns the index of AUN, which outlives configurations.
-func (n *Node) Index() *wsfront.Index {
+func (n *Node) Index() *aunfront.Index {
 	n.late.Lock()
 	defer n.late.Unlock()
 	if n.indexed == nil {
-		n.indexed = wsfront.OpenIndex(n.Shards, n.log("aip.aun"))
+		n.indexed = aunfront.OpenIndex(n.Shards, n.log("aip.aun"))
 		n.Tasks.Process().AddAcceptor(n.indexed)
 	}
 	return n.indexed

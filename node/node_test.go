@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/aip-gateway/aip-gateway/replay"
-	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/replay/shard"
 )
 
 // TestNode opens what works on a store that is not shared, and closes it with the store.

@@ -6,8 +6,8 @@ import (
 	"iter"
 
 	"github.com/aip-gateway/aip-gateway/gateway"
-	"github.com/aip-gateway/aip-gateway/policy"
-	"github.com/aip-gateway/aip-gateway/token"
+	"github.com/aip-gateway/aip-gateway/trust/policy"
+	"github.com/aip-gateway/aip-gateway/trust/token"
 )
 
 // Partner is a Partner at one of its mounts, in a configuration that has started. All but its configuration knows it by

@@ -8,14 +8,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/aac"
-	"github.com/aip-gateway/aip-gateway/amp"
-	"github.com/aip-gateway/aip-gateway/catalog"
-	"github.com/aip-gateway/aip-gateway/directory"
+	"github.com/aip-gateway/aip-gateway/acps/amp"
+	"github.com/aip-gateway/aip-gateway/acps/catalog"
+	"github.com/aip-gateway/aip-gateway/front/aunfront"
+	"github.com/aip-gateway/aip-gateway/front/aunfront/directory"
 	"github.com/aip-gateway/aip-gateway/gateway"
-	"github.com/aip-gateway/aip-gateway/gateway/wsfront"
-	"github.com/aip-gateway/aip-gateway/policy"
-	"github.com/aip-gateway/aip-gateway/token"
+	"github.com/aip-gateway/aip-gateway/trust/aac"
+	"github.com/aip-gateway/aip-gateway/trust/policy"
+	"github.com/aip-gateway/aip-gateway/trust/token"
 )
 
 // Process is the state that all configurations share. There is one in a process.
@@ -39,7 +39,7 @@ type Process struct {
 	Reported  amp.Counts      // of records for a monitor
 	Agents    catalog.Catalog // of the configuration in force
 
-	Clients     wsfront.Connections  // of AUN
+	Clients     aunfront.Connections // of AUN
 	Directory   *directory.Directory // of Agents, for AUN
 	Authorities Authorities          // for logins of AUN
 

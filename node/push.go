@@ -8,8 +8,8 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/aip-gateway/aip-gateway/shard"
-	"github.com/aip-gateway/aip-gateway/shard/ask"
+	"github.com/aip-gateway/aip-gateway/replay/shard"
+	"github.com/aip-gateway/aip-gateway/replay/shard/ask"
 	"github.com/aip-gateway/aip-gateway/upstream/callback"
 )
 

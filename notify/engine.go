@@ -15,12 +15,12 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/aip-gateway/aip-gateway/egress"
-	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/internal/egress"
 	"github.com/aip-gateway/aip-gateway/notify/delivery"
 	"github.com/aip-gateway/aip-gateway/notify/schedule"
 	"github.com/aip-gateway/aip-gateway/notify/sign"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/logname"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/keylock"
-	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/notify/schedule"
 	"github.com/aip-gateway/aip-gateway/partner"
-	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/logname"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -69,7 +69,7 @@ func (b *outbox) logger() *slog.Logger {
 }
 
 // quotaKey is the Leader counted for the deliveries.
-func (b *outbox) quotaKey() string { return quota.Key(b.leader) }
+func (b *outbox) quotaKey() string { return limit.Key(b.leader) }
 
 func unreadable(err error) error { return partner.StoreError(err, "the store cannot be read") }
 

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/keylock"
-	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/notify/schedule"
-	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/logname"
 )
 
 const (
@@ -37,7 +37,7 @@ type outboxes struct {
 	backlog *backlog
 
 	boxes  *keylock.Map[outbox] // by name
-	owners quota.Counter        // of outboxes, by logname.Owner
+	owners limit.Counter        // of outboxes, by logname.Owner
 	any    atomic.Bool          // there has been one; before, tasks without webhooks cost nothing
 
 	// epoch changes when changes of a task may not have been appended to its outbox: at Open, and when the store
@@ -57,7 +57,7 @@ func openOutboxes(
 		if err != nil {
 			return nil, err
 		}
-		_ = o.owners.Take(logname.Owner(due.Log), 1, quota.Limits{Total: math.MaxInt64, PerLeader: math.MaxInt64})
+		_ = o.owners.Take(logname.Owner(due.Log), 1, limit.Limits{Total: math.MaxInt64, PerLeader: math.MaxInt64})
 		o.any.Store(true)
 		o.backlog.unknown(due.Log)
 	}

@@ -6,7 +6,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/replay/logname"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 

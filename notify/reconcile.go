@@ -8,9 +8,9 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/follow"
-	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/follow"
+	"github.com/aip-gateway/aip-gateway/replay/logname"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/egress"
-	"github.com/aip-gateway/aip-gateway/internal/logname"
-	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/internal/egress"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
+	"github.com/aip-gateway/aip-gateway/replay/logname"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -133,7 +133,7 @@ func (b *outbox) create(ctx context.Context, w task.Webhook, at At) error {
 	}
 	created, owner := !b.exists, logname.Owner(b.name)
 	if created {
-		if err := b.of.owners.Take(owner, 1, quota.Limits{Total: math.MaxInt64, PerLeader: maxOutboxes}); err != nil {
+		if err := b.of.owners.Take(owner, 1, limit.Limits{Total: math.MaxInt64, PerLeader: maxOutboxes}); err != nil {
 			return task.Errorf(task.LimitExceeded,
 				"there are webhooks for %d of your tasks; wait until some have ended", maxOutboxes).
 				WithData("limit", "webhooks").WithData("max", maxOutboxes)

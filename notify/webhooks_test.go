@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
-	"github.com/aip-gateway/aip-gateway/internal/logname"
-	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
+	"github.com/aip-gateway/aip-gateway/replay/logname"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )
@@ -56,7 +56,7 @@ func TestSetRefuses(t *testing.T) {
 			t.Errorf("one too many: %v", err)
 		}
 		owner := logname.Owner(logname.OutboxOf(taskLog("b")))
-		limits := quota.Limits{Total: maxOutboxes, PerLeader: maxOutboxes}
+		limits := limit.Limits{Total: maxOutboxes, PerLeader: maxOutboxes}
 		must(t, w.e.outboxes.owners.Take(owner, maxOutboxes-1, limits))
 		_, err = w.e.Set(t.Context(), taskLog("b"), task.Webhook{URL: here}, At{})
 		if e, ok := err.(*task.Error); !ok || e.Kind != task.LimitExceeded || e.Data["max"] != maxOutboxes {

@@ -17,11 +17,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
-	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/internal/egress"
 	"github.com/aip-gateway/aip-gateway/notify/schedule"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/logname"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 )

@@ -13,13 +13,13 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/internal/keylock"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/internal/lockorder"
-	"github.com/aip-gateway/aip-gateway/internal/logname"
-	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/logname"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 )
 
 // activeTask is a task in memory while it is in use. There is one for each log, so its mutex makes the engine the only
@@ -45,7 +45,7 @@ type activeTask struct {
 	lastTime time.Time // of the last event; the next is later
 
 	size   int64       // about the bytes of the task in memory
-	memory quota.Lease // counts them
+	memory limit.Lease // counts them
 	leased bool        // memory is in use
 
 	idle     bool  // not loaded, but the content loaded before is kept: see idleTasks
@@ -208,7 +208,7 @@ func (tk *activeTask) partner() *Partner {
 // leader returns the key by which the task's Leader is counted, together with the others of this key.
 func (tk *activeTask) leader() string {
 	_, leader, _ := logname.Split(tk.log)
-	return quota.Key(leader)
+	return limit.Key(leader)
 }
 
 // caller returns the task's Leader as its command shows it, or as it is kept with the task if there is no command, or

@@ -7,7 +7,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 )
 
 // Agent carries out the turns of a Partner's tasks. Its methods may be called by any number of goroutines at once.

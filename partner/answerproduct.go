@@ -3,8 +3,8 @@
 package partner
 
 import (
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 )
 
 // answerID is the id of the product made of an answer. No other product of the task has it: if there is one, the answer

@@ -13,11 +13,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
-	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 )
 
 // growing is an agent with a product in pieces.
@@ -141,10 +141,10 @@ func TestIdleTasksAreBounded(t *testing.T) {
 }
 
 func testIdleTasksAreBounded(t *testing.T) {
-	const limit = 1 << 20
+	const most = 1 << 20
 	store := &counting{Store: memory(t)}
 	limited := func(c *Config) {
-		c.Memory = quota.Budget{Counter: new(quota.Counter), Limits: quota.Limits{Total: limit, PerLeader: limit}}
+		c.Memory = limit.Budget{Counter: new(limit.Counter), Limits: limit.Limits{Total: most, PerLeader: most}}
 	}
 	b := setUp(t, store, answers(strings.Repeat("x", 4<<10)), limited)
 	idle := b.engine.process.idle
@@ -162,7 +162,7 @@ func testIdleTasksAreBounded(t *testing.T) {
 		b.do(call(task.Start, fmt.Sprint("t", i)))
 		synctest.Wait() // the turn lets go of the task
 	}
-	check(limit / idleShare)
+	check(most / idleShare)
 	for id, loads := range map[string]int64{"t99": 0, "t0": 1} {
 		if n := store.during(func() { b.do(call(task.Get, id)) }); n.loads != loads {
 			t.Errorf("%s was loaded %d times, want %d", id, n.loads, loads)
@@ -172,19 +172,19 @@ func testIdleTasksAreBounded(t *testing.T) {
 		t.Errorf("idle tasks are counted as %d bytes that Leaders hold", n)
 	}
 	small := b.Config
-	small.Memory.Limits.Total = limit / 2
+	small.Memory.Limits.Total = most / 2
 	b.Unregister()
 	p := b.engine.Register(small)
 	defer p.Unregister()
-	check(limit / 2 / idleShare)
+	check(most / 2 / idleShare)
 }
 
 // TestIdleLimitWhenAShardIsLost: the engine of a lost shard has no Partners any more, and leaves the tasks of other
 // shards in memory.
 func TestIdleLimitWhenAShardIsLost(t *testing.T) {
-	const limit = 1 << 20
+	const most = 1 << 20
 	b := setUp(t, memory(t), answers("x"), func(c *Config) {
-		c.Memory = quota.Budget{Counter: new(quota.Counter), Limits: quota.Limits{Total: limit, PerLeader: limit}}
+		c.Memory = limit.Budget{Counter: new(limit.Counter), Limits: limit.Limits{Total: most, PerLeader: most}}
 	})
 	idle := b.engine.process.idle
 	lost, err := Open(t.Context(), memory(t), Options{Process: b.engine.process})
@@ -193,8 +193,8 @@ func TestIdleLimitWhenAShardIsLost(t *testing.T) {
 	}
 	lost.Register(b.Config).Unregister()
 	lost.Close()
-	if idle.max != limit/idleShare {
-		t.Errorf("idle tasks may take %d bytes, want %d", idle.max, limit/idleShare)
+	if idle.max != most/idleShare {
+		t.Errorf("idle tasks may take %d bytes, want %d", idle.max, most/idleShare)
 	}
 }
 
@@ -204,7 +204,7 @@ func TestSettledIsInMemory(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := &counting{Store: memory(t)}
 		large := &script{run: func(_ context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
-			piece := task.Product{ID: "p1", DataItems: []task.DataItem{task.Text(strings.Repeat("x", quota.Free))}}
+			piece := task.Product{ID: "p1", DataItems: []task.DataItem{task.Text(strings.Repeat("x", limit.Free))}}
 			_ = yield(agent.Report{State: task.Working, Chunks: []task.Chunk{{Product: piece}}}, nil) &&
 				yield(agent.Report{State: task.AwaitingCompletion}, nil)
 		}}

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/internal/logname"
-	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/logname"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -105,7 +105,7 @@ func (p *Partner) list(
 	}); err != nil {
 		return page, listError(ctx, err)
 	}
-	if reserve != nil && size > quota.Free {
+	if reserve != nil && size > limit.Free {
 		if err := reserve(ctx, size); err != nil { // it may wait, so no other call waits for this one
 			return page, err
 		}

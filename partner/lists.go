@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/keylock"
-	"github.com/aip-gateway/aip-gateway/internal/logname"
-	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/logname"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -134,7 +134,7 @@ func newLists() *lists {
 // inTurn calls f. The calls for one Leader, with all that count for it, wait for one another, in the order of their
 // arrival. So their cost is not taken from the calls of others. f must not wait for anything but the store.
 func (ls *lists) inTurn(ctx context.Context, leader string, f func() error) error {
-	key := quota.Key(leader)
+	key := limit.Key(leader)
 	entry := ls.turns.Acquire(key)
 	defer entry.Release()
 	t := entry.Value

@@ -7,15 +7,15 @@ import (
 	"errors"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/internal/logname"
-	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/logname"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// MemoryError returns the error for a caller, if its call needs more memory than its quota.Budget has.
+// MemoryError returns the error for a caller, if its call needs more memory than its limit.Budget has.
 func MemoryError(err error) error {
-	e, ok := errors.AsType[*quota.ExceededError](err)
+	e, ok := errors.AsType[*limit.ExceededError](err)
 	switch {
 	case !ok:
 		return err
@@ -32,8 +32,8 @@ func MemoryError(err error) error {
 
 // WaitForMemory waits until a lease holds at least n bytes, for at most a time. If it gets none, the error names the
 // limit.
-func WaitForMemory(ctx context.Context, l *quota.Lease, n int64, most time.Duration) error {
-	if n <= quota.Free {
+func WaitForMemory(ctx context.Context, l *limit.Lease, n int64, most time.Duration) error {
+	if n <= limit.Free {
 		return nil
 	}
 	ctx, done := context.WithTimeout(ctx, most)
@@ -42,7 +42,7 @@ func WaitForMemory(ctx context.Context, l *quota.Lease, n int64, most time.Durat
 }
 
 // lease returns the lease for the memory of the task while it is loaded. tk.mu is held.
-func (tk *activeTask) lease() *quota.Lease {
+func (tk *activeTask) lease() *limit.Lease {
 	if !tk.leased {
 		if p := tk.partner(); p != nil {
 			_, leader, _ := logname.Split(tk.log)
@@ -70,7 +70,7 @@ func (e *Engine) lockWithMemory(
 			n = sizeOf(&head)
 		}
 	}
-	if n = 2*n + more; err == nil && n <= quota.Free { // the stored form, and the decoded one
+	if n = 2*n + more; err == nil && n <= limit.Free { // the stored form, and the decoded one
 		tk.reuse(&head)
 		return tk, nil
 	}

@@ -13,10 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
-	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 )
 
 // TestMemory: a task is counted while a run or a call uses it, a call beyond a Leader's memory is refused before
@@ -24,7 +24,7 @@ import (
 func TestMemory(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const kib = 1 << 10
-		var counter quota.Counter
+		var counter limit.Counter
 		proceed := make(chan struct{})
 		fake := &script{run: func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 			select {
@@ -34,7 +34,7 @@ func TestMemory(t *testing.T) {
 			}
 		}}
 		b := setUp(t, memory(t), fake, func(c *Config) {
-			c.Memory = quota.Budget{Counter: &counter, Limits: quota.Limits{Total: 1000 * kib, PerLeader: 250 * kib},
+			c.Memory = limit.Budget{Counter: &counter, Limits: limit.Limits{Total: 1000 * kib, PerLeader: 250 * kib},
 				Patience: time.Second}
 		})
 		held := func(least, most int64) {
@@ -110,9 +110,9 @@ func TestMemory(t *testing.T) {
 func TestTwoReadsOfALargeTask(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const kib = 1 << 10
-		var counter quota.Counter
+		var counter limit.Counter
 		b := setUp(t, memory(t), answers(strings.Repeat("y", 400*kib)), func(c *Config) {
-			c.Memory = quota.Budget{Counter: &counter, Limits: quota.Limits{Total: 1000 * kib, PerLeader: 250 * kib},
+			c.Memory = limit.Budget{Counter: &counter, Limits: limit.Limits{Total: 1000 * kib, PerLeader: 250 * kib},
 				Patience: time.Minute}
 		})
 		b.do(call(task.Start, "t1"))

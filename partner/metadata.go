@@ -11,8 +11,8 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 )
 
 // metadata is the life-cycle's own record of a task, kept as the metadata of the log in the store. The names of the

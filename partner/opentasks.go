@@ -9,16 +9,16 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/aip-gateway/aip-gateway/internal/logname"
-	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/logname"
 )
 
 // openTasks counts the unfinished tasks of every Leader at every Partner. The tasks stored before the engine was opened
 // are counted in the background, because there may be millions: until then no task is added.
 type openTasks struct {
-	counter quota.Counter // by logname.Owner
-	all     quota.Counter // by Partner
+	counter limit.Counter // by logname.Owner
+	all     limit.Counter // by Partner
 	counted chan struct{} // closed when they are counted
 	failed  chan struct{} // closed when the store could not be read; it is read again
 	closing <-chan struct{}
@@ -36,7 +36,7 @@ func newOpenTasks(closing <-chan struct{}) *openTasks {
 var errUncounted = errors.New("partner: the unfinished tasks are not counted yet")
 
 // unlimited are the limits of a Leader without limits.
-var unlimited = quota.Limits{Total: math.MaxInt64, PerLeader: math.MaxInt64}
+var unlimited = limit.Limits{Total: math.MaxInt64, PerLeader: math.MaxInt64}
 
 // room says whether there is room for one more task.
 type room uint8

@@ -7,9 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/aip-gateway/aip-gateway/agent"
-	"github.com/aip-gateway/aip-gateway/internal/logname"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/logname"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 )
 
 // The gateway derives names for the sessions of a Leader at its agent, so nothing is kept of them. An agent may answer

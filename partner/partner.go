@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -33,7 +33,7 @@ type Config struct {
 
 	// Memory counts the memory of running tasks and of tasks read for callers. An agent's additions to a task in its work
 	// are counted, but never refused. Zero means no bound.
-	Memory quota.Budget
+	Memory limit.Budget
 
 	// Stopping is closed when the process is about to end. Starts and continues waiting for their turns are then answered
 	// with the task as it is, at random times within Drain, so that callers do not all come back at once. From then on, a

@@ -10,9 +10,9 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 )
 
 // consume records the reports of an agent until the turn has settled or an error ends it.

@@ -5,9 +5,9 @@ package partner
 import (
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/dialect"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/dialect"
 )
 
 // Request is a command of a Leader, with the terms of its execution. But for Reserve it is data.

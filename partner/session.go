@@ -13,9 +13,9 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
-	"github.com/aip-gateway/aip-gateway/dialect"
-	"github.com/aip-gateway/aip-gateway/internal/logname"
+	"github.com/aip-gateway/aip-gateway/replay/logname"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/dialect"
 )
 
 // A caller with a session and no task in its message (dialect.Policy.BySession) has one task at a time in that session.

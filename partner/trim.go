@@ -6,9 +6,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 )
 
 // exceedsLimits reports whether a write would exceed the limits of a task's log. tk.mu is held.

@@ -8,17 +8,17 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
-	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 )
 
 // TestMemoryOfALongTask: the dropped part of a long task is not counted any more.
 func TestMemoryOfALongTask(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const most = 64 << 10
-		var counter quota.Counter
+		var counter limit.Counter
 		news := strings.Repeat("x", 10<<10)
 		fake := &script{run: func(ctx context.Context, _ *agent.Turn, yield func(agent.Report, error) bool) {
 			for i := range 100 {
@@ -30,7 +30,7 @@ func TestMemoryOfALongTask(t *testing.T) {
 		}}
 		b := setUp(t, memory(t), fake, func(c *Config) {
 			c.MaxBytes = most
-			c.Memory = quota.Budget{Counter: &counter, Limits: quota.Limits{Total: 1 << 20, PerLeader: 1 << 20}}
+			c.Memory = limit.Budget{Counter: &counter, Limits: limit.Limits{Total: 1 << 20, PerLeader: 1 << 20}}
 		})
 		if _, err := b.Stream(t.Context(), leader, call(task.Start, "t1")); err != nil {
 			t.Fatal(err)

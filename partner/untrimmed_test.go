@@ -8,9 +8,9 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 )
 
 // untrimmed is a store with logs open to writes, but not to reads.

@@ -3,8 +3,8 @@
 package translate
 
 import (
-	"github.com/aip-gateway/aip-gateway/dialect"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/dialect"
 )
 
 // Op is the operation of a Call.

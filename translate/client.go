@@ -5,8 +5,8 @@ package translate
 import (
 	"errors"
 
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 )
 
 // Field is a header field.

@@ -5,7 +5,7 @@ package translate
 import (
 	"net/url"
 
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 

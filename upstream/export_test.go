@@ -5,7 +5,7 @@ package upstream
 import (
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/agent"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 )
 
 // SteadyJitter makes the agent wait exactly as long as it would on average.

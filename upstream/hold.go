@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 )
 
 // The longest silence of a stream after a settled state.

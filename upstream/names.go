@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 )
 
 // names holds the current turns whose tasks the agent will name, or may name if it is yet to be found. The key is the

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 )
 
 // The pauses between polls of a task: short after a change, then ever longer.

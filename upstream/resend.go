@@ -3,9 +3,9 @@
 package upstream
 
 import (
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 )
 
 // Resend is the condition for sending a message again if the agent may have received it, but denies having it.

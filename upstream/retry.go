@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 )
 
 // The pauses between retries: short at first, then longer and longer.

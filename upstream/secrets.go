@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 )
 
 // Secrets are the values of the header fields of every request to an agent, but for Host, and the words in them: the

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 )
 
 // Traffic counts the requests to an agent by their outcome, and keeps the last failure. Several Agents may share one,

@@ -4,7 +4,7 @@
 // From -32000 on, their numbers have other meanings in AIP and A2A.
 package codes
 
-import "github.com/aip-gateway/aip-gateway/jsonrpc"
+import "github.com/aip-gateway/aip-gateway/internal/jsonrpc"
 
 // The codes of errors.
 const (

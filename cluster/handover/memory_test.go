@@ -11,14 +11,14 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/cluster"
 	"github.com/aip-gateway/aip-gateway/cluster/handover"
-	"github.com/aip-gateway/aip-gateway/quota"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 )
 
 // fill takes the memory one Leader may use at a node, and returns a function to give it back.
 func (n *node) fill(leader string) (empty func()) {
 	n.w.Helper()
 	key := peerOf(leader).Leader()
-	if err := n.state.Memory.Take(key, memory, quota.Limits{Total: memory, PerLeader: memory}); err != nil {
+	if err := n.state.Memory.Take(key, memory, limit.Limits{Total: memory, PerLeader: memory}); err != nil {
 		n.w.Fatal(err)
 	}
 	return func() { n.state.Memory.Give(key, memory) }

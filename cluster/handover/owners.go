@@ -8,10 +8,10 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/cluster"
 	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/partner"
-	"github.com/aip-gateway/aip-gateway/quota"
 	"github.com/aip-gateway/aip-gateway/replay"
-	"github.com/aip-gateway/aip-gateway/shard/ask"
+	"github.com/aip-gateway/aip-gateway/replay/shard/ask"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -21,16 +21,16 @@ const service = "execute"
 // A Leader has a share of the calls made by one node, and of those executed by it for others. Their totals are the
 // cluster's for one service.
 var (
-	maxAsked  = quota.Limits{Total: 1 << 15, PerLeader: 1 << 13}
-	maxServed = quota.Limits{Total: 1 << 13, PerLeader: 1 << 11}
+	maxAsked  = limit.Limits{Total: 1 << 15, PerLeader: 1 << 13}
+	maxServed = limit.Limits{Total: 1 << 13, PerLeader: 1 << 11}
 )
 
 // Owners hands calls to the owners of their shards. It implements gateway.Owners.
 type Owners struct {
 	cluster *cluster.Cluster
 	find    func(partner string) *gateway.Gateway
-	asked   quota.Counter // calls executed by other nodes
-	served  quota.Counter // calls of others
+	asked   limit.Counter // calls executed by other nodes
+	served  limit.Counter // calls of others
 }
 
 // New returns the owners for a node of a cluster, and has the node execute calls of others. find returns the gateway in
@@ -124,13 +124,13 @@ func failed(ctx context.Context, err error) error {
 
 // full returns the error of a call to a node without calls left: for its Leader, or at all.
 func full(node string, err error) error {
-	e, limit := task.Errorf(task.LimitExceeded, "the gateway %q carries out as many calls as it may; try again later",
+	e, name := task.Errorf(task.LimitExceeded, "the gateway %q carries out as many calls as it may; try again later",
 		node), "cluster"
-	if exceeded, ok := errors.AsType[*quota.ExceededError](err); ok && exceeded.PerLeader {
-		e, limit = task.Errorf(task.LimitExceeded, "the gateway %q carries out %d of your calls, as many as it may; try "+
+	if exceeded, ok := errors.AsType[*limit.ExceededError](err); ok && exceeded.PerLeader {
+		e, name = task.Errorf(task.LimitExceeded, "the gateway %q carries out %d of your calls, as many as it may; try "+
 			"again when some have ended", node, exceeded.Max).WithData("max", exceeded.Max), "cluster_per_leader"
 	}
-	return e.WithData("limit", limit).WithData(task.RetryAfter, int64(1)).WithCause(err)
+	return e.WithData("limit", name).WithData(task.RetryAfter, int64(1)).WithCause(err)
 }
 
 // serve executes the call of another node. It is counted for its Leader before the rest of it comes, and until the

@@ -13,21 +13,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/cluster"
 	"github.com/aip-gateway/aip-gateway/cluster/clustertest"
 	"github.com/aip-gateway/aip-gateway/cluster/handover"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/internal/lockorder"
-	"github.com/aip-gateway/aip-gateway/internal/logname"
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
-	"github.com/aip-gateway/aip-gateway/quota"
-	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/replay/logname"
+	"github.com/aip-gateway/aip-gateway/replay/shard"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
@@ -103,7 +103,7 @@ func (w *world) start(name string) *node {
 		Partner: partner.Config{Name: partnerName, Agent: w.agent, MaxEvents: 1000, MaxBytes: 1 << 20, MaxTasks: 4,
 			Terms: task.Terms{Response: time.Minute, AwaitingInput: time.Hour, AwaitingCompletion: time.Hour}},
 		Limits: jsonrpc.Limits{Bytes: 256 << 10, Depth: 16},
-		Memory: quota.Limits{Total: 4 * memory, PerLeader: memory}, MemoryPatience: patience,
+		Memory: limit.Limits{Total: 4 * memory, PerLeader: memory}, MemoryPatience: patience,
 		Streaming: gateway.Streaming{Max: 1000, MaxPerLeader: 1000, Drain: w.Context()},
 		Log:       quiet,
 	})

@@ -29,7 +29,7 @@ func TestRelease(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), "go", "run", ".", "-out", dir,
 		"-platforms", runtime.GOOS+"/"+runtime.GOARCH)
-	cmd.Dir = "../../release"
+	cmd.Dir = "../release"
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -25,7 +25,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/internal/bufpool"
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 

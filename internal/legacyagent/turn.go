@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 

@@ -16,8 +16,8 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/aip-gateway/aip-gateway/cli/devpki"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
-	"github.com/aip-gateway/aip-gateway/internal/devpki"
 )
 
 // TestBroker logs in by all mechanisms in the tests of groups, and ends the node in all ways.

@@ -22,8 +22,8 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/aip-gateway/aip-gateway/egress"
 	"github.com/aip-gateway/aip-gateway/internal/bug"
+	"github.com/aip-gateway/aip-gateway/internal/egress"
 	"github.com/aip-gateway/aip-gateway/internal/retryafter"
 	"github.com/aip-gateway/aip-gateway/internal/tracing"
 	"github.com/aip-gateway/aip-gateway/notify/sign"

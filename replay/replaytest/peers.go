@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/aip-gateway/aip-gateway/replay"
-	"github.com/aip-gateway/aip-gateway/shard"
+	"github.com/aip-gateway/aip-gateway/replay/shard"
 )
 
 // service answers requests of other Nodes.

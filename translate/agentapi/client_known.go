@@ -3,8 +3,8 @@
 package agentapi
 
 import (
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 	"github.com/aip-gateway/aip-gateway/translate/translatetest"
 )
 

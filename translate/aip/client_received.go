@@ -5,8 +5,8 @@ package aip
 import (
 	"github.com/tidwall/gjson"
 
-	"github.com/aip-gateway/aip-gateway/agent"
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/aip-gateway/aip-gateway/aun/codes"
-	"github.com/aip-gateway/aip-gateway/jsonrpc"
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 

@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/aun/auntest"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 	"github.com/aip-gateway/aip-gateway/upstream"
 	"github.com/aip-gateway/aip-gateway/upstream/auntransport"

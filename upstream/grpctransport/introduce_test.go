@@ -12,9 +12,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/aip-gateway/aip-gateway/agent"
-	"github.com/aip-gateway/aip-gateway/onbehalf"
 	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/task/agent"
+	"github.com/aip-gateway/aip-gateway/upstream/callerinfo"
 )
 
 // TestIntroduction: the caller's name is metadata of every call, also of a cancel.
@@ -37,7 +37,7 @@ func TestIntroduction(t *testing.T) {
 			return h(srv, s)
 		}))
 	driver := reach(t, Config{URL: "http://" + address, Header: http.Header{"X-Key": {"secret"}},
-		Introducer: onbehalf.New(onbehalf.Config{Fields: true, Baggage: true})})
+		Introducer: callerinfo.New(callerinfo.Config{Fields: true, Baggage: true})})
 	work := turn("hello")
 	work.Caller = agent.Caller{Leader: "aid:alice.aid.pub", Proof: "token"}
 	if o := run(t.Context(), driver, work); o.err != nil {

@@ -19,8 +19,8 @@ import (
 	"connectrpc.com/connect"
 	"golang.org/x/net/http/httpguts"
 
-	"github.com/aip-gateway/aip-gateway/agent"
 	"github.com/aip-gateway/aip-gateway/internal/protobytes"
+	"github.com/aip-gateway/aip-gateway/task/agent"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/upstream"
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"

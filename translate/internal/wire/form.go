@@ -2,7 +2,7 @@
 
 package wire
 
-import "github.com/aip-gateway/aip-gateway/jsonrpc"
+import "github.com/aip-gateway/aip-gateway/internal/jsonrpc"
 
 // Form is the form of one object in a dialect's event for a piece of a text: the possible members of the object, and
 // the kind of each. An object with any other member is not read. Any member may be null.

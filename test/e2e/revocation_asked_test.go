@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ocsp"
+
+	"github.com/aip-gateway/aip-gateway/cli/devpki"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// responder is an OCSP responder for the certificates of one issuer.
+type responder struct {
+	*httptest.Server
+	issuer *authority
+
+	mu       sync.Mutex
+	revoked  map[string]bool // by serial number
+	delegate *authority      // signs in place of the issuer; nil for none
+	delay    time.Duration
+	asked    int
+}
+
+func newResponder(t testing.TB, issuer *authority) *responder {
+	r := &responder{issuer: issuer, revoked: make(map[string]bool)}
+	r.Server = httptest.NewServer(r)
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *responder) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	body, _ := io.ReadAll(request.Body)
+	asked, err := ocsp.ParseRequest(body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r.mu.Lock()
+	delay := r.delay
+	r.asked++
+	r.mu.Unlock()
+	select { // it is slow
+	case <-time.After(delay):
+	case <-request.Context().Done(): // the gateway waits no longer
+	}
+	w.Write(r.answer(&x509.Certificate{SerialNumber: asked.SerialNumber}))
+}
+
+// answer returns the answer about a certificate.
+func (r *responder) answer(cert *x509.Certificate) []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	says := ocsp.Response{SerialNumber: cert.SerialNumber, Status: ocsp.Good, ThisUpdate: time.Now().Add(-time.Minute),
+		NextUpdate: time.Now().Add(time.Hour)}
+	if r.revoked[cert.SerialNumber.String()] {
+		says.Status, says.RevokedAt = ocsp.Revoked, time.Now().Add(-time.Minute)
+	}
+	signer := r.issuer
+	if r.delegate != nil {
+		signer, says.Certificate = r.delegate, r.delegate.cert
+	}
+	raw, err := ocsp.CreateResponse(r.issuer.cert, signer.cert, says, signer.key)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+func (r *responder) revoke(cert *x509.Certificate) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.revoked[cert.SerialNumber.String()] = true
+}
+
+func (r *responder) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.asked
+}
+
+// delegated makes a signer of OCSP responses.
+func (a *authority) delegated(usage x509.ExtKeyUsage) *authority {
+	a.t.Helper()
+	d := &authority{t: a.t}
+	d.cert, d.key = a.issue(&x509.Certificate{Subject: pkix.Name{CommonName: "responder"},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage}})
+	return d
+}
+
+// isRefused reports whether a call was refused with -32008.
+func isRefused(err error) bool { return err != nil && strings.Contains(err.Error(), "-32008") }
+
+// TestOCSP asks a responder: before a call, and again while streams are open. What it said outlives a restart.
+func TestOCSP(t *testing.T) {
+	t.Parallel()
+	_, agent := sampleAgent(t)
+	root := newRoot(t, "root")
+	issuer := root.intermediate("issuer")
+	alice, bob := issuer.leader(aliceAIC), issuer.leader(bobAIC)
+	says := newResponder(t, issuer)
+	says.delegate = issuer.delegated(x509.ExtKeyUsageOCSPSigning)
+	s := newSite(t)
+	s.start(revoking(s, root, agent, "ocsp query "+says.URL+" {\nrate 600/m\ntimeout 20s\n}", "refresh 2s"))
+	_, err := connect(t, s, &tls.Config{Certificates: []tls.Certificate{alice}})
+	if err != nil || says.count() != 0 {
+		t.Errorf("a handshake has asked %d times, %v", says.count(), err)
+	}
+	kept, calls := openEach(t, s, alice)
+	streams, refused := openEach(t, s, bob)
+	says.revoke(bob.Leaf)
+	endWith(t, streams, refused, "is revoked")
+	if err := handshake(t, s, bob); !isShut(err) {
+		t.Errorf("a new connection by the certificate that was revoked: %v", err)
+	}
+	goesOn(t, s, alice, kept, calls)
+	eventually(t, "the answers are kept", func() bool { // a moment after they are in use
+		return s.keptOCSP(alice, ocsp.Good) && s.keptOCSP(bob, ocsp.Revoked)
+	})
+	says.Close()
+	s.kill()
+	s.run(s.inDir("Caddyfile"))
+	if err := handshake(t, s, bob); !isShut(err) {
+		t.Errorf("a start without the responder, the certificate that was revoked: %v", err)
+	}
+	if err := handshake(t, s, alice); err != nil {
+		t.Errorf("a start without the responder, by the answer that was kept: %v", err)
+	}
+	if err := handshake(t, s, issuer.leader(carolAIC)); !isRefused(err) {
+		t.Errorf("a start without the responder, a certificate that it was not asked about: %v", err)
+	}
+}
+
+// keptOCSP reports whether an answer about a certificate is kept on disk, and has a status.
+func (s *site) keptOCSP(pair tls.Certificate, status int) bool {
+	s.t.Helper()
+	sum := sha256.Sum256(pair.Leaf.Raw)
+	files, err := filepath.Glob(s.inDir(fmt.Sprintf("share/caddy/aip-revocation/%x-*.ocsp", sum[:16])))
+	if noError(s.t, err); len(files) != 1 {
+		return false
+	}
+	raw, err := os.ReadFile(files[0])
+	noError(s.t, err)
+	kept, err := ocsp.ParseResponse(raw, nil)
+	return err == nil && kept.Status == status
+}
+
+// TestOCSPWithoutAnswer has a responder whose answers do not count, or which is slow or asked too often.
+func TestOCSPWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	agent := newFakeAgent(t, nil)
+	root := newRoot(t, "root")
+	issuer := root.intermediate("issuer")
+	start := func(t *testing.T, lines ...string) (*site, *responder) {
+		t.Helper()
+		s, says := newSite(t), newResponder(t, issuer)
+		s.start(revoking(s, root, agent.url, "ocsp query "+says.URL+" {\n"+strings.Join(lines, "\n")+"\n}"))
+		return s, says
+	}
+	refused := func(t *testing.T, s *site) {
+		t.Helper()
+		if err := handshake(t, s, issuer.leader(aliceAIC)); !isRefused(err) {
+			t.Errorf("the call: %v", err)
+		}
+	}
+	t.Run("a delegate without the usage", func(t *testing.T) {
+		s, says := start(t)
+		says.delegate = issuer.delegated(x509.ExtKeyUsageClientAuth)
+		refused(t, s)
+		s.waitFor(t, "the certificate of the responder is not for OCSP")
+	})
+	t.Run("a delegate of another issuer", func(t *testing.T) {
+		s, says := start(t)
+		says.delegate = root.intermediate("other").delegated(x509.ExtKeyUsageOCSPSigning)
+		refused(t, s)
+	})
+	t.Run("slow", func(t *testing.T) {
+		s, says := start(t, "timeout 100ms")
+		says.mu.Lock()
+		says.delay = patience
+		says.mu.Unlock()
+		refused(t, s)
+	})
+	t.Run("asked too often", func(t *testing.T) {
+		s, says := start(t, "rate 3/m", "timeout 20s")
+		in := 0
+		for range 5 {
+			if err := handshake(t, s, issuer.leader(aliceAIC)); err == nil {
+				in++
+			} else if !isRefused(err) {
+				t.Error(err)
+			}
+		}
+		if in != 3 || says.count() != 3 {
+			t.Errorf("%d new certificates are let in by %d requests, want 3 by 3", in, says.count())
+		}
+	})
+}
+
+// TestStaples has callers that bring the OCSP response about their certificate.
+func TestStaples(t *testing.T) {
+	t.Parallel()
+	agent := newFakeAgent(t, nil)
+	root := newRoot(t, "root")
+	issuer := root.intermediate("issuer")
+	says := newResponder(t, issuer)
+	s := newSite(t)
+	s.start(revoking(s, root, agent.url, "ocsp staple"))
+	alice, bob := issuer.leader(aliceAIC), issuer.leader(bobAIC)
+	if err := handshake(t, s, alice); !isRefused(err) {
+		t.Errorf("without a staple: %v", err)
+	}
+	alice.OCSPStaple = says.answer(bob.Leaf)
+	if err := handshake(t, s, alice); !isRefused(err) {
+		t.Errorf("with the staple of another: %v", err)
+	}
+	alice.OCSPStaple = says.answer(alice.Leaf)
+	if err := handshake(t, s, alice); err != nil {
+		t.Errorf("with a staple: %v", err)
+	}
+	says.revoke(bob.Leaf)
+	bob.OCSPStaple = says.answer(bob.Leaf)
+	if err := handshake(t, s, bob); !isRefused(err) {
+		t.Errorf("with a staple that it is revoked: %v", err)
+	}
+	if err := handshake(t, s, bob); !isShut(err) {
+		t.Errorf("again: %v", err)
+	}
+	if n := says.count(); n != 0 {
+		t.Errorf("the responder was asked %d times", n)
+	}
+}
+
+// TestRegistry follows which agents a registry of ACPs has as active.
+func TestRegistry(t *testing.T) {
+	t.Parallel()
+	_, agent := sampleAgent(t)
+	root := newRoot(t, "root")
+	alice, bob, carol := root.leader(aliceAIC), root.leader(bobAIC), root.leader(carolAIC)
+	entry := func(aic string, active bool) string {
+		raw, _ := json.Marshal(object{"seq": 1, "op": "upsert", "type": "acs", "id": aic,
+			"payload": object{"aic": aic, "active": active}})
+		return string(raw) + "\n"
+	}
+	disabled := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/acps-dsp-v2/snapshots" {
+			w.Header().Set("X-Snapshot-Id", "snap")
+			w.Header().Set("X-Snapshot-Seq", "1")
+			w.Header().Set("X-Snapshot-Chunk-Total", "1")
+			fmt.Fprint(w, entry(aliceAIC, true), entry(bobAIC, true), entry(carolAIC, false))
+			return
+		}
+		w.Header().Set("X-Next-Seq", "2")
+		if r.URL.Query().Get("seq") == "1" {
+			select {
+			case <-disabled:
+				fmt.Fprint(w, entry(bobAIC, false))
+				return
+			case <-r.Context().Done():
+				return
+			}
+		}
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	s := newSite(t)
+	defer func() { s.kill() }()
+	s.start(revoking(s, root, agent, "registry "+server.URL))
+	eventually(t, "the registry is followed", func() bool { return handshake(t, s, alice) == nil })
+	if err := handshake(t, s, carol); !isShut(err) {
+		t.Errorf("an agent that is not active: %v", err)
+	}
+	if err := handshake(t, s, root.leader(strangerAIC)); !isShut(err) {
+		t.Errorf("an agent that the registry does not know: %v", err)
+	}
+	kept, calls := openEach(t, s, alice)
+	streams, refused := openEach(t, s, bob)
+	close(disabled)
+	endWith(t, streams, refused, "is revoked")
+	goesOn(t, s, alice, kept, calls)
+}
+
+// strangerAIC is an AIC that no test has registered.
+const strangerAIC = "10001000011K912345E789ABCDEF2353"
+
+// writePair writes a certificate with those of its issuers, and its key, into files.
+func (s *site) writePair(name string, pair tls.Certificate) devpki.File {
+	s.t.Helper()
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	noError(s.t, err)
+	var text []byte
+	for _, der := range pair.Certificate {
+		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	}
+	f := devpki.File{Cert: s.inDir(name + ".pem"), Key: s.inDir(name + "-key.pem"),
+		AIC: identity.AIC(pair.Leaf.Subject.CommonName)}
+	replaceFile(s.t, f.Cert, text)
+	replaceFile(s.t, f.Key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))
+	return f
+}
+
+// TestGroupsOfRevoked revokes the certificate of a Leader whose group a member has joined: it is left, and that of
+// another Leader is not. Its task goes on.
+func TestGroupsOfRevoked(t *testing.T) {
+	t.Parallel()
+	b := sharedBroker(t)
+	ends := make(chan struct{}) // closed when the agent has finished the first tasks
+	agent := newFakeAgent(t, func(w http.ResponseWriter, _ *http.Request, h heard) {
+		state := "completed"
+		select {
+		case <-ends:
+		default:
+			state = "working"
+		}
+		writeTask(w, h, state, "done")
+	})
+	root := newRoot(t, "root")
+	one, other := root.intermediate("one"), root.intermediate("other")
+	m := makeMember(t)
+	lists := []string{m.inDir("one.crl"), m.inDir("other.crl")}
+	one.writeCRL(lists[0], time.Hour)
+	other.writeCRL(lists[1], time.Hour)
+	c := m.fronting("a2a/legacy "+agent.url, "localhost")
+	r := revoking(m.site, root, agent.url, "crl "+strings.Join(lists, " "))
+	c.store, c.trust = r.store, r.trust
+	m.start(c)
+	alice, bob := one.leader(aliceAIC), other.leader(bobAIC)
+	kept := newGroup(t, b, "kept", m.writePair("alice", alice))
+	left := newGroup(t, b, "left", m.writePair("bob", bob))
+	for _, g := range []*groupLeader{kept, left} {
+		g.join(m)
+		g.say("start", "first of "+g.id, "hello")
+		g.waitForState(m.aic, "first of "+g.id, "working")
+	}
+	other.revoke(bob.Leaf)
+	other.writeCRL(lists[1], time.Hour)
+	m.waitFor(t, `its webhooks stop, and its groups are left.*"leader":"`+bobAIC+`"`)
+	eventually(t, "one group is left", func() bool { return len(m.groups()) == 1 })
+	left.noQueue(m)
+	close(ends)
+	for _, heard := range left.of(m.aic, "first of left") {
+		if heard.Status.State == string(task.Canceled) {
+			t.Error("its task was canceled")
+		}
+	}
+	kept.waitForState(m.aic, "first of kept", "awaiting-completion")
+	kept.say("start", "second", "hello")
+	kept.waitForState(m.aic, "second", "awaiting-completion")
+	again := newGroup(t, b, "again", m.writePair("renewed", other.leader(bobAIC)))
+	again.join(m)
+	again.say("start", "third", "hello")
+	again.waitForState(m.aic, "third", "awaiting-completion")
+	bobAgain := m.calledBy(again.certificate)
+	eventually(t, "the task of the group that was left goes on to its end", func() bool {
+		return bobAgain.get("first of left").Status.State == task.AwaitingCompletion
+	})
+}
