@@ -91,6 +91,7 @@ var outside = map[string][]string{
 		"front/httpfront/takeover",
 		"upstream/httptransport", "upstream/grpctransport", "upstream/discovery", "upstream/callback", "notify",
 		"notify/delivery", "sseproxy", "aun/auntest", "internal/aunpeer", "internal/tracing", "caddymodule",
+		"caddymodule/doctor",
 		"cli", "caddymodule/console", "cli/leader", "internal/legacyagent", "aun", "trust/token", "trust/token/tokentest",
 		"trust/policy/decide", "trust/revocation", "acps/registry", "acps/registry/registrytest",
 		"internal/natstest", "acps/agentca",

@@ -26,6 +26,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/acps/catalog"
 	"github.com/aip-gateway/aip-gateway/acps/registry"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/front/aunfront"
 	"github.com/aip-gateway/aip-gateway/front/aunfront/directory"
 	"github.com/aip-gateway/aip-gateway/front/aunfront/mailbox"
@@ -134,7 +135,7 @@ type App struct {
 	revocations  []rootRevocation     // likewise
 	consoles     []*Console           // likewise
 	getters      []*CertificateGetter // likewise
-	servers      servers              // likewise: those that have handlers of the gateway
+	servers      doctor.Servers       // likewise
 	certificates certificates         // that Start has found
 	opened       *openStore           // set by Start and never unset; it may be closed when holds is false
 	holds        bool                 // this configuration keeps the store open

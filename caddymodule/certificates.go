@@ -161,19 +161,12 @@ func (c certificates) addSelected(server *caddyhttp.Server) {
 }
 
 // hosts returns the names of the hosts that the Partner's site takes; none if it takes all.
-func (g *Gateway) hosts() (names []string) {
-	for i := range g.server.Routes {
-		if site := &g.server.Routes[i]; leadsTo(site, g) {
-			for _, set := range site.MatcherSets {
-				for _, m := range set {
-					if hosts, ok := m.(*caddyhttp.MatchHost); ok {
-						names = append(names, *hosts...)
-					}
-				}
-			}
-		}
+func (g *Gateway) hosts() []string {
+	way := doctor.WayTo(g.server, g)
+	if way == nil {
+		return nil
 	}
-	return names
+	return doctor.HostsOf(way.Site)
 }
 
 // trustedFiles returns the files that a server checks the certificates of callers against. Caddy forgets their names

@@ -12,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/internal/egress"
 )
 
@@ -108,25 +109,19 @@ func sitesOf(server *caddyhttp.Server) (all [][]string) {
 }
 
 func isOwn(routes caddyhttp.RouteList) bool {
-	return slices.ContainsFunc(placedIn(routes, nil), func(p placed) bool {
-		_, forAgents := p.handler.(*Callback)
+	return slices.ContainsFunc(doctor.Places(routes), func(p doctor.Place) bool {
+		_, forAgents := p.Handler.(*Callback)
 		return !forAgents
 	})
 }
 
 // namesOf returns the names for which a route is; none where it may be for any.
 func namesOf(route *caddyhttp.Route) (names []string) {
-	for _, set := range route.MatcherSets {
-		i := slices.IndexFunc(set, func(m any) bool { _, is := m.(*caddyhttp.MatchHost); return is })
-		if i < 0 {
+	for _, name := range doctor.HostsOf(route) {
+		if strings.ContainsAny(name, "*{") {
 			return nil
 		}
-		for _, name := range *set[i].(*caddyhttp.MatchHost) {
-			if strings.ContainsAny(name, "*{") {
-				return nil
-			}
-			names = append(names, strings.ToLower(name))
-		}
+		names = append(names, strings.ToLower(name))
 	}
 	return names
 }

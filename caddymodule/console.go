@@ -46,8 +46,6 @@ type Console struct {
 	log     *slog.Logger
 
 	// What the start of the app has found.
-	id      int  // among its consoles
-	met     bool // it is known who gets to it
 	anyHost bool // nothing before it looks at the host that a request names
 }
 
@@ -70,9 +68,9 @@ func (c *Console) Provision(ctx caddy.Context) error {
 	c.app, c.log = app.(*App), ctx.Slogger()
 	var ok bool
 	if c.server, ok = ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); !ok {
-		return nil
+		return errors.New("aip_console stands outside of a server of the app http; place it in the routes of a site")
 	}
-	if err := c.app.note(c.server); err != nil {
+	if err := c.app.note(c.server, c); err != nil {
 		return err
 	}
 	c.app.mu.Lock()

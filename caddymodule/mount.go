@@ -11,7 +11,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp/rewrite"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 )
 
 // Handlers before a Partner, such as handle_path, may cut off the begin of a path. Callers have it in their URLs, so it
@@ -30,8 +31,10 @@ func (g *Gateway) mountURL() string {
 	if err != nil || at.IsUnixNetwork() || at.IsFdNetwork() {
 		return ""
 	}
-	cut, _ := g.cutIn(g.server.Routes, "")
-	u := url.URL{Scheme: "http", Host: "localhost", Path: cut + g.BasePath}
+	u := url.URL{Scheme: "http", Host: "localhost", Path: g.BasePath}
+	if way := doctor.WayTo(g.server, g); way != nil {
+		u.Path = way.Cut + g.BasePath
+	}
 	for _, host := range slices.Backward(g.hosts()) {
 		if !strings.ContainsAny(host, "*{") {
 			u.Host = host
@@ -47,81 +50,15 @@ func (g *Gateway) mountURL() string {
 	return u.String()
 }
 
-// cutIn returns what handlers cut off the path of a request on its way through routes to the Partner, behind what was
-// cut off before, and whether the routes lead to it.
-func (g *Gateway) cutIn(routes caddyhttp.RouteList, before string) (cut string, ok bool) {
-	for i := range routes {
-		cut = before
-		for _, h := range routes[i].Handlers {
-			switch h := h.(type) {
-			case *rewrite.Rewrite:
-				cut += strings.TrimSuffix(h.StripPathPrefix, "/")
-			case *caddyhttp.Subroute:
-				if all, ok := g.cutIn(h.Routes, cut); ok {
-					return all, true
-				}
-			case *Gateway:
-				if h == g {
-					return cut, true
-				}
-			}
-		}
-		if len(routes[i].MatcherSets) == 0 {
-			before = cut // the routes that follow get the request, too
-		}
-	}
-	return "", false
-}
-
-// isAlone reports whether a part of the path was cut off, and no handler after the Partner that gets the same path may
-// answer the request. Handlers further out are meant for whole paths: the /health of a site is not that of a mount at
-// /agents/one.
+// isAlone reports whether a part of the path was cut off, and no handler may answer the request in the Partner's place
+// that comes after it and stands, as it does, where the path is cut. What follows further out is meant for whole paths:
+// the /health of a site is not that of a mount at /agents/one.
 func (g *Gateway) isAlone(r *http.Request) bool {
-	if g.server == nil || stripped(r) == "" {
+	if stripped(r) == "" {
 		return false
 	}
-	behind, cut, _ := g.behind(g.server.Routes)
-	return cut && !mayAnswer(behind, r)
-}
-
-// behind returns the routes after the Partner that get the path as it does, and whether a part of it was cut off.
-func (g *Gateway) behind(routes caddyhttp.RouteList) (after caddyhttp.RouteList, cut, ok bool) {
-	for i := range routes {
-		for j, h := range routes[i].Handlers {
-			inside := false
-			switch h := h.(type) {
-			case *rewrite.Rewrite:
-				cut = cut || h.StripPathPrefix != ""
-			case *caddyhttp.Subroute:
-				after, inside, ok = g.behind(h.Routes)
-			case *Gateway:
-				ok = h == g
-			}
-			switch {
-			case inside:
-				return after, true, true
-			case ok:
-				rest := caddyhttp.Route{Handlers: routes[i].Handlers[j+1:]}
-				return slices.Concat(after, caddyhttp.RouteList{rest}, routes[i+1:]), cut, true
-			}
-		}
-	}
-	return nil, false, false
-}
-
-// mayAnswer reports whether a handler of the routes may answer a request.
-func mayAnswer(routes caddyhttp.RouteList, r *http.Request) bool {
-	return slices.ContainsFunc(routes, func(route caddyhttp.Route) bool {
-		if matches, err := route.MatcherSets.AnyMatchWithError(r); err != nil || !matches {
-			return err != nil
-		}
-		return slices.ContainsFunc(route.Handlers, func(h caddyhttp.MiddlewareHandler) bool {
-			if s, ok := h.(*caddyhttp.Subroute); ok {
-				return mayAnswer(s.Routes, r)
-			}
-			return !passesOn(h)
-		})
-	})
+	way := doctor.WayTo(g.server, g)
+	return way != nil && way.Cut != "" && way.IsLast(r)
 }
 
 // stripped returns what handle_path, or another handler, has cut off the path of a request.

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
@@ -93,7 +92,7 @@ func (g *Gateway) warnOfServerWithoutAIC(ctx caddy.Context) {
 	if g.server == nil || !g.needsSender() || len(g.app.getters) > 0 {
 		return
 	}
-	for _, p := range g.app.policiesOf(g.server) {
+	for _, p := range g.app.servers.Policies(g.server) {
 		names := []string{""}
 		_ = json.Unmarshal(p.MatchersRaw["sni"], &names) // Caddy refuses what is no list
 		selects := caddytls.ConnectionPolicies{{CertSelection: p.CertSelection}}
@@ -109,15 +108,9 @@ func (g *Gateway) warnOfServerWithoutAIC(ctx caddy.Context) {
 	g.warnWithoutSender()
 }
 
-// policiesOf returns the policies of a server, as they are written.
-func (a *App) policiesOf(of *caddyhttp.Server) (all caddytls.ConnectionPolicies) {
-	_ = json.Unmarshal(a.servers[of], &all) // it was made by json.Marshal
-	return all
-}
-
 // shownBy returns the AIC in the certificate that the site of a Partner shows; empty for none.
 func (a *App) shownBy(g *Gateway) string {
-	written := a.policiesOf(g.server)
+	written := a.servers.Policies(g.server)
 	names := g.hosts()
 	if len(names) == 0 {
 		names = []string{""}

@@ -3,11 +3,16 @@
 package caddymodule
 
 import (
+	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 )
 
 // warnOfUnrouted warns of each site that mounts Partners at paths, and leaves others to nothing: Caddy answers those
@@ -16,62 +21,82 @@ import (
 func (a *App) warnOfUnrouted() {
 	warned := make(map[*caddyhttp.Route]bool)
 	for _, g := range a.members {
-		if g.server == nil || answers(g.server.Routes) {
+		way := doctor.WayTo(g.server, g)
+		if way == nil || warned[way.Site] || doctor.Answers(g.server.Routes) || doctor.AnswersAll(way.Site) {
 			continue
 		}
-		for i := range g.server.Routes {
-			site := &g.server.Routes[i]
-			if warned[site] || !leadsTo(site, g) || answersAll(site) {
+		warned[way.Site] = true
+		g.log.Warn("requests that no route of the site takes are answered with 200 and no body",
+			"listen", strings.Join(g.server.Listen, " "), "advice",
+			`add to the site: respond "nothing is served at this path" 404`)
+	}
+}
+
+// warnOfUnreachable warns of each handler that no request gets to, because another one before it takes them all.
+func (a *App) warnOfUnreachable(log *slog.Logger) {
+	for server := range a.servers {
+		all := doctor.Places(server.Routes)
+		for i, later := range all {
+			j := slices.IndexFunc(all[:i], func(first doctor.Place) bool {
+				return first.Hides(later, takes)
+			})
+			if j < 0 {
 				continue
 			}
-			warned[site] = true
-			g.log.Warn("requests that no route of the site takes are answered with 200 and no body",
-				"listen", strings.Join(g.server.Listen, " "), "advice",
-				`add to the site: respond "nothing is served at this path" 404`)
+			before := all[j]
+			log.Warn("no request gets to a handler, since one before it takes them all",
+				"handler", directiveOf(later.Handler), "at", a.writtenAt(later.Handler),
+				"before", directiveOf(before.Handler), "before_at", a.writtenAt(before.Handler),
+				"listen", strings.Join(server.Listen, " "))
 		}
 	}
 }
 
-// leadsTo reports whether a route has a handler, at any depth.
-func leadsTo(route *caddyhttp.Route, g *Gateway) bool {
-	return slices.ContainsFunc(route.Handlers, func(h caddyhttp.MiddlewareHandler) bool {
-		if s, ok := h.(*caddyhttp.Subroute); ok {
-			return slices.ContainsFunc(s.Routes, func(r caddyhttp.Route) bool { return leadsTo(&r, g) })
+// directiveOf returns a handler's directive, and the Partner's name.
+func directiveOf(h caddyhttp.MiddlewareHandler) string {
+	name := h.(caddy.Module).CaddyModule().ID.Name()
+	if g, ok := h.(*Gateway); ok {
+		name += " " + g.title()
+	}
+	return name
+}
+
+// takes reports whether a handler answers what is meant for a later one, as one with the same settings would.
+func takes(first, later caddyhttp.MiddlewareHandler) bool {
+	switch h := first.(type) {
+	case *SampleAgent, *Callback:
+		return true
+	case *Gateway: // which passes on what its callers do not ask for
+		g, ok := later.(*Gateway)
+		return ok && g.BasePath == h.BasePath &&
+			!slices.ContainsFunc(g.Callers, func(dialect string) bool { return !slices.Contains(h.Callers, dialect) })
+	}
+	return reflect.TypeOf(first) == reflect.TypeOf(later)
+}
+
+// writtenAt returns where a handler is written in the Caddyfile; empty for one that has no line there.
+func (a *App) writtenAt(handler caddyhttp.MiddlewareHandler) string {
+	var says conf.Fingerprint
+	var same []caddyhttp.MiddlewareHandler // that say the same
+	switch h := handler.(type) {
+	case *Gateway:
+		says = h.says
+		for _, g := range a.members {
+			if g.says == says {
+				same = append(same, g)
+			}
 		}
-		return h == caddyhttp.MiddlewareHandler(g)
-	})
-}
-
-// passThrough are the handlers that change requests or answers, or serve some paths only, and pass all others on.
-var passThrough = []caddy.ModuleID{
-	"http.handlers.aip_aun", "http.handlers.aip_health", "http.handlers.aip_identify",
-	"http.handlers.authentication", "http.handlers.encode", "http.handlers.headers", "http.handlers.intercept",
-	"http.handlers.log_append", "http.handlers.map",
-	"http.handlers.push", "http.handlers.request_body", "http.handlers.rewrite", "http.handlers.tracing",
-	"http.handlers.vars",
-}
-
-// answersAll reports whether a route answers every request that it takes, whatever its path. A handler of another
-// module may.
-func answersAll(route *caddyhttp.Route) bool {
-	return slices.ContainsFunc(route.Handlers, func(h caddyhttp.MiddlewareHandler) bool {
-		switch h := h.(type) {
-		case *caddyhttp.Subroute:
-			return answers(h.Routes)
-		case *Gateway:
-			return h.BasePath == ""
+	case *Console:
+		says = h.says
+		for _, c := range a.consoles {
+			if c.says == says {
+				same = append(same, c)
+			}
 		}
-		return !passesOn(h)
-	})
-}
-
-// passesOn reports whether a handler is one of passThrough.
-func passesOn(h caddyhttp.MiddlewareHandler) bool {
-	m, ok := h.(caddy.Module)
-	return ok && slices.Contains(passThrough, m.CaddyModule().ID)
-}
-
-// answers reports whether a list of routes answers every request.
-func answers(routes caddyhttp.RouteList) bool {
-	return slices.ContainsFunc(routes, func(r caddyhttp.Route) bool { return len(r.MatcherSets) == 0 && answersAll(&r) })
+	}
+	i := slices.Index(same, handler)
+	if i < 0 {
+		return ""
+	}
+	return conf.LineOf(says, i, len(same))
 }

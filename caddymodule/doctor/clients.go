@@ -10,25 +10,31 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 )
 
-// requiresClients reports whether TLS requires certificates of the clients of all hosts. No hosts stand for any.
-func (s *server) requiresClients(hosts []string) bool {
-	if len(hosts) == 0 {
-		hosts = []string{""}
+// requiresClients reports whether TLS requires certificates of the clients of all hosts of a server, whose policies are
+// not provisioned yet. No hosts stand for any.
+func requiresClients(s *caddyhttp.Server, policies caddytls.ConnectionPolicies, hosts []string) bool {
+	require := func(some caddytls.ConnectionPolicies) bool {
+		return !slices.ContainsFunc(some, func(p *caddytls.ConnectionPolicy) bool { return !RequiresClients(p) })
 	}
-	if s.StrictHost != nil && !*s.StrictHost { // the host of the connection may be another than that of a request
-		return len(s.Policies) > 0 && !slices.ContainsFunc(s.Policies, func(p *caddytls.ConnectionPolicy) bool {
-			return !RequiresClients(p)
-		})
+	if s.StrictSNIHost != nil && !*s.StrictSNIHost { // the host of the connection may be another than that of a request
+		return len(policies) > 0 && require(policies)
 	}
-	return !slices.ContainsFunc(hosts, func(host string) bool {
-		policies, all := PoliciesOf(s.Policies, host)
-		return !all || slices.ContainsFunc(policies, func(p *caddytls.ConnectionPolicy) bool {
-			return !RequiresClients(p)
-		})
+	return !slices.ContainsFunc(orAny(hosts), func(host string) bool {
+		some, all := PoliciesOf(policies, host)
+		return !all || !require(some)
 	})
+}
+
+// orAny returns hosts as PoliciesOf takes them.
+func orAny(hosts []string) []string {
+	if len(hosts) == 0 {
+		return []string{""}
+	}
+	return hosts
 }
 
 // PoliciesOf returns those of the policies of a server, which are not provisioned yet, that connections to a host may
@@ -65,67 +71,21 @@ func RequiresClients(p *caddytls.ConnectionPolicy) bool {
 	return false
 }
 
-// sharesClients says why certificates of Leaders open the console of some hosts. It is empty if none does.
-func (all servers) sharesClients(s *server, hosts []string) string {
+// sharedWith says why certificates of Leaders open a console. It is empty if none does.
+func sharedWith(console, leaders []trust) string {
 	const mend = "give its site another trust_pool file, or add basic_auth or forward_auth to the site" + orPublic
-	of := s.trusted(hosts)
-	for _, other := range all {
-		for _, r := range slices.Concat(other.Routes, other.Errors.Routes) {
-			theirs := other.leaders(&r)
-			if theirs == nil {
-				continue
-			}
-			for _, leaders := range append(theirs, other.trusted(r.hosts())...) {
-				for _, operators := range of {
-					switch {
-					case operators.shares(leaders):
-						return "certificates that open an aip_gateway open the console, and it shows all tasks; " + mend
-					case !operators.known() || !leaders.known():
-						return "it is not proven that no certificate that opens an aip_gateway opens the console, which shows " +
-							"all tasks; " + mend
-					}
-				}
+	for _, theirs := range leaders {
+		for _, ours := range console {
+			switch {
+			case ours.shares(theirs):
+				return "certificates that open an aip_gateway open the console, and it shows all tasks; " + mend
+			case !ours.known() || !theirs.known():
+				return "it is not proven that no certificate that opens an aip_gateway opens the console, which shows " +
+					"all tasks; " + mend
 			}
 		}
 	}
 	return ""
-}
-
-// leaders returns what each aip_gateway in a route, at any depth, checks the certificates against that a proxy hands
-// on. It is nil where there is none.
-func (s *server) leaders(r *route) (all []trust) {
-	for _, raw := range r.Handle {
-		var h struct {
-			Handler  string          `json:"handler"`
-			Name     string          `json:"name"`
-			Routes   []route         `json:"routes"`
-			Identity json.RawMessage `json:"identity"` // a text has no roots
-		}
-		if json.Unmarshal(raw, &h) != nil {
-			continue // Caddy refuses it
-		}
-		in := s
-		if h.Handler == "invoke" {
-			h.Routes, in = s.invoked(h.Name)
-		}
-		for i := range h.Routes {
-			all = append(all, in.leaders(&h.Routes[i])...)
-		}
-		if h.Handler != "aip_gateway" {
-			continue
-		}
-		var by struct {
-			Header *struct {
-				Roots []string `json:"trust_pool"`
-			} `json:"client_cert_header"`
-		}
-		one := trust{leafs: true} // none
-		if json.Unmarshal(h.Identity, &by) == nil && by.Header != nil {
-			one = (&clientAuth{Files: by.Header.Roots}).trust()
-		}
-		all = append(all, one)
-	}
-	return all
 }
 
 // trust is what the certificates of clients are checked against.
@@ -136,13 +96,10 @@ type trust struct {
 }
 
 // trusted returns what the certificates of the clients of hosts are checked against. No hosts stand for any.
-func (s *server) trusted(hosts []string) (all []trust) {
-	if len(hosts) == 0 {
-		hosts = []string{""}
-	}
-	for _, host := range hosts {
-		policies, _ := PoliciesOf(s.Policies, host)
-		for _, p := range policies {
+func trusted(policies caddytls.ConnectionPolicies, hosts []string) (all []trust) {
+	for _, host := range orAny(hosts) {
+		some, _ := PoliciesOf(policies, host)
+		for _, p := range some {
 			if p.ClientAuthentication != nil {
 				all = append(all, trustOf(p.ClientAuthentication))
 			}
@@ -184,31 +141,33 @@ func (c *clientAuth) trust() (t trust) {
 			}
 			return json.Unmarshal(raw, &v) == nil && v.Verifier == "leaf"
 		})
-	if len(c.Pool) > 0 && !slices.Contains([]string{"file", "aip_file", "inline"}, pool.Provider) {
-		return t
+	if len(c.Pool) == 0 || slices.Contains([]string{"file", "aip_file", "inline"}, pool.Provider) {
+		t.roots, _ = rootsIn(slices.Concat(pool.Files, c.Files), slices.Concat(pool.Inline, c.Inline))
 	}
-	for _, file := range append(pool.Files, c.Files...) {
+	return t
+}
+
+// rootsIn returns the certificates in files, and those that are encoded as in a pool inline.
+func rootsIn(files, encoded []string) (all []*x509.Certificate, err error) {
+	for _, file := range files {
 		certs, err := ReadCertificates(file)
 		if err != nil {
-			t.roots = nil
-			return t
+			return nil, err
 		}
-		t.roots = append(t.roots, certs...)
+		all = append(all, certs...)
 	}
-	for _, encoded := range append(pool.Inline, c.Inline...) {
-		der, err := base64.StdEncoding.DecodeString(encoded)
+	for _, text := range encoded {
+		der, err := base64.StdEncoding.DecodeString(text)
 		if err != nil {
-			t.roots = nil
-			return t
+			return nil, err
 		}
 		cert, err := x509.ParseCertificate(der)
 		if err != nil {
-			t.roots = nil
-			return t
+			return nil, err
 		}
-		t.roots = append(t.roots, cert)
+		all = append(all, cert)
 	}
-	return t
+	return all, nil
 }
 
 // known reports whether it is known which certificates count.

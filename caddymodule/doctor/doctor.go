@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -23,7 +24,7 @@ type configuration struct {
 	Apps    struct {
 		AIP  json.RawMessage `json:"aip"`
 		HTTP struct {
-			Servers servers `json:"servers"`
+			Servers map[string]server `json:"servers"`
 		} `json:"http"`
 		TLS tlsApp `json:"tls"`
 	} `json:"apps"`
@@ -75,7 +76,6 @@ func Examine(ctx context.Context, file, adapter string, try Try) []Finding {
 		partners[i].ShowsAIC = c.Apps.TLS.shows(&partners[i])
 		findings = append(findings, partners[i].examinePublic()...)
 	}
-	findings = append(findings, c.examineConsoles()...)
 	examined, err := c.examineApp(ctx, partners, try)
 	if err != nil {
 		return broken(err)
@@ -88,10 +88,11 @@ func Examine(ctx context.Context, file, adapter string, try Try) []Finding {
 		}
 	}
 	whole := Finding{CheckConfiguration, OK, named(file), "Caddy accepts the configuration"}
-	if err := validate(text); err != nil {
+	consoles, err := provision(text)
+	if err != nil {
 		whole.Status, whole.Text = Broken, fmt.Sprintf("Caddy refuses the configuration: %v; correct it", err)
 	}
-	return append([]Finding{whole}, findings...)
+	return slices.Concat([]Finding{whole}, findings, consoleFindings(consoles))
 }
 
 // load returns an adapted configuration, and the name of its file.
@@ -151,21 +152,39 @@ func discard() *caddy.Logging {
 // quiet makes Caddy log nothing more: all that matters is a finding.
 func quiet() error { return caddy.Validate(&caddy.Config{Logging: discard()}) }
 
-// validate has Caddy provision a configuration, without starting it. Caddy gets an empty directory as its storage,
-// where some modules make files.
-func validate(text []byte) (err error) {
-	var c *caddy.Config
+// provision has Caddy provision a configuration, without starting it, and returns its consoles. Caddy gets an empty
+// directory as its storage, where some modules make files.
+func provision(text []byte) (consoles []Console, err error) {
+	var c caddy.Config
 	if err := caddy.StrictUnmarshalJSON(text, &c); err != nil {
-		return err
+		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "caddy-aip-doctor-")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	c.Logging = discard()
 	if c.StorageRaw, err = json.Marshal(map[string]string{"module": "file_system", "root": dir}); err != nil {
-		return err
+		return nil, err
 	}
-	return caddy.Validate(c)
+	apps := c.AppsRaw
+	c.AppsRaw = nil
+	whole, err := caddy.ProvisionContext(&c)
+	if err != nil {
+		return nil, err
+	}
+	c.AppsRaw = apps // they are in a context of their own, which cleans them up
+	ctx, end := caddy.NewContext(whole)
+	defer end()
+	for name := range apps {
+		if _, err := ctx.App(name); err != nil {
+			return nil, err
+		}
+	}
+	app, err := ctx.App("aip")
+	if err != nil {
+		return nil, err
+	}
+	return app.(Examiner).Consoles(), nil
 }

@@ -70,9 +70,12 @@ type Try struct {
 	Partner string // its name or its AIC; empty where there is only one
 }
 
-// Examiner is the app aip of a configuration, decoded but not provisioned.
+// Examiner is the app aip of a configuration.
 type Examiner interface {
-	// Examine examines the app and its Partners. It changes nothing, and sends agents only requests that change nothing,
-	// but for the try. The context has the storage of the configuration.
+	// Examine examines the app, which is decoded but not provisioned, and its Partners. It changes nothing, and sends
+	// agents only requests that change nothing, but for the try. The context has the storage of the configuration.
 	Examine(ctx caddy.Context, partners []Partner, try Try) []Finding
+
+	// Consoles returns the ways to the consoles of a configuration that is provisioned.
+	Consoles() []Console
 }

@@ -24,9 +24,6 @@ type server struct {
 	WriteWithin caddy.Duration              `json:"write_timeout"`
 	Routes      []route                     `json:"routes"`
 	NamedRoutes map[string]route            `json:"named_routes"`
-	Errors      struct {
-		Routes []route `json:"routes"`
-	} `json:"errors"`
 }
 
 // accessLogs is what is read of the access logs of a server.
@@ -36,10 +33,8 @@ type accessLogs struct {
 
 // route is what is read of a route.
 type route struct {
-	Match    []matcherSet      `json:"match"`
-	Handle   []json.RawMessage `json:"handle"`
-	Group    string            `json:"group"`
-	Terminal bool              `json:"terminal"`
+	Match  []matcherSet      `json:"match"`
+	Handle []json.RawMessage `json:"handle"`
 }
 
 // matcherSet is matchers, by their names, all of which a request must match.

@@ -5,20 +5,40 @@ package doctor
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddytls"
 )
 
-// Console is a handler aip_console, with what is known of those who can open it.
+// ConsoleHandler is a handler aip_console of a configuration that is provisioned.
+type ConsoleHandler interface {
+	caddyhttp.MiddlewareHandler
+
+	// Operators returns what its page may change, and whether everyone may open it.
+	Operators() (allow []string, public bool)
+}
+
+// PartnerHandler is a handler aip_gateway of a configuration that is provisioned.
+type PartnerHandler interface {
+	caddyhttp.MiddlewareHandler
+
+	// Mount returns the path under which the Partner is mounted; empty for all.
+	Mount() string
+
+	// HandedOn returns the files with the roots of certificates that a proxy hands on, and whether it takes any.
+	HandedOn() (roots []string, some bool)
+}
+
+// Console is a way to a handler aip_console, with what is known of those who can take it.
 type Console struct {
-	ID     int      // that the JSON gives it
-	Listen []string // of its server
-	Hosts  []string // of the site; none for any
-	Allow  []string // what it may change
+	Handler ConsoleHandler
+	Listen  []string // of its server
+	Hosts   []string // of the site; none for any
+	Allow   []string // what it may change
 
 	// Local: only clients on this machine can open it, and they do not prove who they are.
 	Local bool
@@ -41,36 +61,71 @@ const orPublic = "; or, if everyone may see all tasks, write public in aip_conso
 // notProven says of a Console that its site may authenticate its clients.
 const notProven = "it is not proven that its site authenticates all who open it"
 
-// Consoles returns the consoles of the servers of Caddy's app http, which are given as JSON, each once for each way to
-// it.
-func Consoles(text []byte) ([]Console, error) {
-	var all servers
-	if err := json.Unmarshal(text, &all); err != nil {
-		return nil, err
-	}
-	return all.consoles(), nil
+// Servers are those of Caddy that have handlers of the gateway.
+type Servers map[*caddyhttp.Server]*noted
+
+// noted is what is kept of a server.
+type noted struct {
+	policies caddytls.ConnectionPolicies // as they stand in the configuration
+	consoles []ConsoleHandler
 }
 
-// servers are those of a configuration, by their names.
-type servers map[string]server
+// Note keeps a server, for each handler of the gateway that is provisioned, and the handler, if it is a console. Caddy
+// provisions the policies of a server after its routes, and then they do not say any more which hosts they are for.
+func (all Servers) Note(s *caddyhttp.Server, h caddyhttp.MiddlewareHandler) error {
+	if all[s] == nil {
+		text, err := json.Marshal(s.TLSConnPolicies)
+		if err != nil {
+			return err
+		}
+		all[s] = new(noted)
+		if err := json.Unmarshal(text, &all[s].policies); err != nil {
+			return err
+		}
+	}
+	if c, ok := h.(ConsoleHandler); ok {
+		all[s].consoles = append(all[s].consoles, c)
+	}
+	return nil
+}
 
-// consoles returns the consoles of all servers, and what is wrong with each: others than operators can open it, or it
-// may change something, and every user of this machine can open it.
-func (all servers) consoles() (consoles []Console) {
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		s := all[name]
-		local := s.isLocal()
-		for _, c := range s.consoles() {
-			byCertificate := s.requiresClients(c.way.hosts)
+// Policies returns the policies of a server as they stand in the configuration; none for one that was not noted.
+func (all Servers) Policies(s *caddyhttp.Server) caddytls.ConnectionPolicies {
+	if all[s] == nil {
+		return nil
+	}
+	return all[s].policies
+}
+
+// Consoles returns the ways to the consoles of all servers, and what is wrong with each: others than operators can take
+// it, or it may change something, and every user of this machine can take it. What is not understood counts as open.
+func (all Servers) Consoles() (consoles []Console) {
+	ways := make(map[*caddyhttp.Server]*walker)
+	var leaders []trust
+	for s, n := range all {
+		ways[s] = walkServer(s)
+		for _, p := range ways[s].partners {
+			leaders = append(leaders, trusted(n.policies, p.hosts)...)
+			if roots, some := p.HandedOn(); some {
+				leaders = append(leaders, (&clientAuth{Files: roots}).trust())
+			}
+		}
+	}
+	for s, n := range all {
+		local := isLocal(s)
+		for _, c := range ways[s].consoles {
+			allow, public := c.Operators()
+			byCertificate := requiresClients(s, n.policies, c.way.hosts)
 			shown := max(c.way.all, c.way.console)
-			one := Console{ID: c.ID, Listen: s.Listen, Hosts: c.way.hosts, Allow: c.Allow, Local: local && !byCertificate}
-			one.AnyHost = shown < people && !byCertificate && len(c.way.hosts) == 0 && (local || !c.Public)
+			one := Console{Handler: c.ConsoleHandler, Listen: s.Listen, Hosts: c.way.hosts, Allow: allow,
+				Local: local && !byCertificate}
+			one.AnyHost = shown < people && !byCertificate && len(c.way.hosts) == 0 && (local || !public)
 			switch {
-			case c.Public, shown > anyone, one.Local && len(c.Allow) == 0:
+			case public, shown > anyone, one.Local && len(allow) == 0:
 			case byCertificate:
-				one.Why = all.sharesClients(&s, c.way.hosts)
+				one.Why = sharedWith(trusted(n.policies, c.way.hosts), leaders)
 			case local:
-				one.Why = fmt.Sprintf("the console may %s, and %s; %s", strings.Join(c.Allow, ", "), notProven,
+				one.Why = fmt.Sprintf("the console may %s, and %s; %s", strings.Join(allow, ", "), notProven,
 					openConsoleAdvice)
 			default:
 				one.Why = "the console shows all tasks, and " + notProven + "; " + openConsoleAdvice +
@@ -78,12 +133,30 @@ func (all servers) consoles() (consoles []Console) {
 			}
 			consoles = append(consoles, one)
 		}
+		for _, c := range n.consoles {
+			if _, public := c.Operators(); !public && !ways[s].meets(c) {
+				consoles = append(consoles, Console{Handler: c, Listen: s.Listen, Why: "it stands in a handler of which it is " +
+					"not known who gets to it; place it in the routes of the site" + orPublic})
+			}
+		}
 	}
+	slices.SortFunc(consoles, func(a, b Console) int { return strings.Compare(a.Site(), b.Site()) })
 	return consoles
 }
 
-// isLocal reports whether only clients on this machine can connect to the server.
-func (s *server) isLocal() bool {
+// Site returns the names and the addresses of its site.
+func (c *Console) Site() string { return strings.Join(slices.Concat(c.Hosts, c.Listen), " ") }
+
+// Refused returns why the configuration of a Console is refused; nil if it is not.
+func (c *Console) Refused() error {
+	if c.Why == "" || c.Local {
+		return nil
+	}
+	return fmt.Errorf("aip_console at %s: %s", c.Site(), c.Why)
+}
+
+// isLocal reports whether only clients on this machine can connect to a server.
+func isLocal(s *caddyhttp.Server) bool {
 	return len(s.Listen) > 0 && !slices.ContainsFunc(s.Listen, func(address string) bool {
 		at, err := caddy.ParseNetworkAddress(address)
 		if err != nil {
@@ -94,9 +167,9 @@ func (s *server) isLocal() bool {
 	})
 }
 
-// examineConsoles says which consoles are open to others than operators.
-func (c *configuration) examineConsoles() (found []Finding) {
-	for _, open := range c.Apps.HTTP.Servers.consoles() {
+// consoleFindings says which consoles are open to others than operators.
+func consoleFindings(consoles []Console) (found []Finding) {
+	for _, open := range consoles {
 		if open.Why == "" {
 			continue
 		}
@@ -109,6 +182,5 @@ func (c *configuration) examineConsoles() (found []Finding) {
 		}
 		found = append(found, Finding{CheckConsole, status, subject, open.Why})
 	}
-	slices.SortFunc(found, func(a, b Finding) int { return strings.Compare(a.Subject, b.Subject) })
 	return found
 }
