@@ -55,6 +55,7 @@ var rooms = []struct {
 			"operator", "caddymodule"}},
 	{"", []string{"caddymodule", "cli"}},
 	{"docs", nil},
+	{"contrib", nil},
 	{"test", nil}, // its modules are no part of this one
 }
 
@@ -95,7 +96,8 @@ var outside = map[string][]string{
 		"cli", "caddymodule/console", "cli/leader", "internal/legacyagent", "aun", "trust/token", "trust/token/tokentest",
 		"trust/policy/decide", "trust/revocation", "acps/registry", "acps/registry/registrytest",
 		"internal/natstest", "acps/agentca",
-		"acps/agentca/catest", "internal/retryafter", "internal/openapitest", "internal/gunzip", "node"},
+		"acps/agentca/catest", "internal/retryafter", "internal/openapitest", "internal/gunzip", "node",
+		"contrib/webhooks"},
 }
 
 func TestImports(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -21,17 +20,16 @@ import (
 	"github.com/aip-gateway/aip-gateway/notify/sign"
 )
 
-// TestDocsReceivers runs the receivers of docs/webhooks.md, and sends them notifications that they must take, and
+// TestDocsReceivers runs the receivers of contrib/webhooks, and sends them notifications that they must take, and
 // others that they must not.
 func TestDocsReceivers(t *testing.T) {
 	const token = "a secret of mine"
-	text := pages(t)["docs/webhooks.md"]
-	code := func(language string) string {
-		m := regexp.MustCompile("(?s)```" + language + "\n(.*?)```").FindStringSubmatch(text)
-		if m == nil {
-			t.Fatalf("docs/webhooks.md has no receiver in %s", language)
+	code := func(name string) string {
+		text, err := os.ReadFile("contrib/webhooks/" + name)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return m[1]
+		return string(text)
 	}
 	dir := t.TempDir()
 	// write writes a receiver that has the port that is free, and prints it.
@@ -46,12 +44,13 @@ func TestDocsReceivers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("receiver.js", code("js"),
+	write("receiver.js", code("receiver.js"),
 		"listen(8080)", `listen(0, "127.0.0.1", function () { console.log(this.address().port) })`)
-	write("receiver.py", code("python"), `("", 8080)`, `("127.0.0.1", 0)`,
+	write("receiver.py", code("receiver.py"), `("", 8080)`, `("127.0.0.1", 0)`,
 		"server.serve_forever()", "print(server.server_port, flush=True)\nserver.serve_forever()")
 	write("go.mod", "module receiver\n\ngo 1.26\n")
-	write("receiver.go", code("go"), "\t\"net/http\"", "\t\"net\"\n\t\"net/http\"", "log.Fatal(server.ListenAndServe())", `
+	write("receiver.go", code("receiver.go"), "\t\"net/http\"", "\t\"net\"\n\t\"net/http\"",
+		"log.Fatal(server.ListenAndServe())", `
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)
