@@ -131,14 +131,31 @@ func (g *guide) receiver() {
 	g.write(name, strings.ReplaceAll(string(code), "8080", fmt.Sprint(g.ports["8080"])))
 }
 
+// resumed waits for the end of a stream that was cut, and checks that it has printed each of its pieces once.
+func (g *guide) resumed(stream *process, pieces int) {
+	g.t.Helper()
+	<-stream.ended
+	said := stream.out.String()
+	if stream.err != nil || !strings.Contains(said, "the stream was interrupted") {
+		g.t.Errorf("the stream ended with %v and printed\n%s", stream.err, said)
+	}
+	for i := range pieces {
+		if n := strings.Count(said, fmt.Sprintf("chunk-%d ", i)); n != 1 {
+			g.t.Errorf("piece %d was printed %d times", i, n)
+		}
+	}
+}
+
 // TestGettingStarted types the commands of docs/getting-started.md, from the first start to certificates of one's own.
 func TestGettingStarted(t *testing.T) {
 	t.Parallel()
 	const (
 		sample  = "With the sample agent"
 		process = "With an agent in a process of its own"
+		second  = "With a second Leader"
 		newest  = "With an agent of A2A 1.0"
 		webhook = "With a webhook"
+		console = "With the console"
 		own     = "With certificates of your own"
 	)
 	g := openGuide(t)
@@ -162,21 +179,19 @@ func TestGettingStarted(t *testing.T) {
 	<-gateway.ended
 	gateway = g.open(g.line(process, 2, 1))
 	g.listens(gateway, "8443")
-	<-stream.ended
-	said := stream.out.String()
-	if stream.err != nil || !strings.Contains(said, "the stream was interrupted") {
-		t.Errorf("the stream ended with %v and printed\n%s", stream.err, said)
-	}
-	for i := range 40 {
-		if n := strings.Count(said, fmt.Sprintf("chunk-%d ", i)); n != 1 {
-			t.Errorf("piece %d was printed %d times", i, n)
-		}
-	}
+	g.resumed(stream, 40)
+
+	g.enter("! "+g.line(second, 0, 0)+" 2>&1", "-32001")
+	g.enter(g.line(second, 0, 1), "echo: mine")
+	g.enter(g.line(second, 0, 2), "t1 ", "t2 ")
 
 	g.listens(g.open(g.line(newest, 0, 1)), "9120")
+	stream = g.open(g.line(newest, 0, 2))
+	stream.waitFor(t, `chunk-2`)
 	caddyfile += g.block(newest, 1)
 	g.configure(caddyfile)
 	g.enter("./caddy reload")
+	g.resumed(stream, 60)
 	g.enter(g.block(newest, 2), "chunk-2", "awaiting-completion")
 	g.enter(g.block(newest, 3), `"name":"go-1.0-echo"`)
 
@@ -197,6 +212,11 @@ func TestGettingStarted(t *testing.T) {
 	if got := receiver.out.String(); got != g.block(webhook, 3) {
 		t.Errorf("the receiver prints\n%s", got)
 	}
+
+	open := g.open(g.line(console, 0, 0))
+	url := open.waitFor(t, `http://\S+`)[0]
+	g.enter("curl -sf "+url, "<title>AIP console</title>")
+	open.stop(t)
 
 	g.enter(g.block(own, 0))
 	g.configure(strings.ReplaceAll(caddyfile, ".pki/", "certs/"))
