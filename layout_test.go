@@ -61,9 +61,10 @@ var rooms = []struct {
 
 // outside says which rooms may import a package from elsewhere that shapes what it touches.
 var outside = map[string][]string{
-	"github.com/caddyserver/": {"caddymodule", "caddymodule/conf", "caddymodule/doctor", "caddymodule/storefiles", "cli"},
-	"go.uber.org/zap":         {"caddymodule"},
-	"github.com/prometheus/":  {"caddymodule"},
+	"github.com/caddyserver/": {"caddymodule", "caddymodule/conf", "caddymodule/doctor", "caddymodule/storefiles",
+		"cli", "caddymodule/certfile"},
+	"go.uber.org/zap":        {"caddymodule"},
+	"github.com/prometheus/": {"caddymodule"},
 	"github.com/cockroachdb/": {"replay/pebble", "replay/pebble/disk", "replay/pebble/wal",
 		"replay/pebble/wal/segment"},
 	"github.com/hashicorp/golang-lru/": {"trust/authn", "upstream/assignee", "upstream/callback", "partner", "notify",

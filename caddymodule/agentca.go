@@ -25,6 +25,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/acps/agentca"
 	"github.com/aip-gateway/aip-gateway/acps/registry"
+	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/node"
@@ -113,7 +114,7 @@ func (c *Certificates) provision(ctx caddy.Context, from *Registry) (err error) 
 	if c.TrustBundle != "" && !strings.HasSuffix(c.Directory, "/acme/directory") {
 		return errors.New("certificates: trust_bundle is for an authority of ACPs, whose directory is <url>/acme/directory")
 	}
-	roots, err := readCAs(caddy.NewReplacer(), c.CA)
+	roots, err := certfile.ReadPool(caddy.NewReplacer(), c.CA)
 	if err != nil {
 		return fmt.Errorf("certificates: %w", err)
 	}

@@ -4,13 +4,11 @@ package caddymodule
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/notify"
 )
@@ -52,7 +50,7 @@ func (t *AgentTLS) config(repl *caddy.Replacer, own presenter) (*tls.Config, err
 	}
 	c := &tls.Config{ServerName: t.ServerName, MinVersion: tls.VersionTLS12}
 	var err error
-	if c.RootCAs, err = readCAs(repl, t.CA); err != nil {
+	if c.RootCAs, err = certfile.ReadPool(repl, t.CA); err != nil {
 		return nil, err
 	}
 	if err := t.require(c, t.judge); err != nil {
@@ -61,41 +59,7 @@ func (t *AgentTLS) config(repl *caddy.Replacer, own presenter) (*tls.Config, err
 	if t.Obtained {
 		return c, own.present(c, t.Cert, t.Key)
 	}
-	return c, presentClientCert(c, repl, t.Cert, t.Key)
-}
-
-// readCAs reads trusted roots from PEM files. It returns nil, the system's, if there is no file.
-func readCAs(repl *caddy.Replacer, files []string) (pool *x509.CertPool, err error) {
-	if len(files) == 0 {
-		return nil, nil
-	}
-	all, err := readCertificates(repl, files)
-	if err != nil {
-		return nil, fmt.Errorf("tls ca: %w", err)
-	}
-	pool = x509.NewCertPool()
-	for _, c := range all {
-		pool.AddCert(c)
-	}
-	return pool, nil
-}
-
-// presentClientCert has connections present a client certificate, which is read for each of them, so that it can be
-// renewed. It is presented whatever CAs the server names, so that a server that does not trust it says so, and not that
-// there is none. Without a certificate and a key, connections present none.
-func presentClientCert(c *tls.Config, repl *caddy.Replacer, cert, key string) error {
-	switch {
-	case cert == "" && key == "":
-		return nil
-	case cert == "" || key == "":
-		return errNoPair
-	}
-	read := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return readClientCert(repl, cert, key) }
-	if _, err := read(nil); err != nil {
-		return err
-	}
-	c.GetClientCertificate = read
-	return nil
+	return c, certfile.Present(c, repl, t.Cert, t.Key)
 }
 
 // presenter returns the client certificate that is obtained for a Partner, for one connection. Nil: none is.
@@ -148,23 +112,4 @@ func clientCertOption(p *conf.Parser, cert, key *string, obtained *bool) func() 
 			p.Fail("client_cert needs a certificate and a key, both PEM files, or aip for the one that is obtained")
 		}
 	}
-}
-
-// errNoPair refuses a certificate without its key, or the other way round.
-var errNoPair = errors.New("tls client_cert needs a certificate and its key")
-
-// readClientCert reads a certificate and its key from PEM files.
-func readClientCert(repl *caddy.Replacer, cert, key string) (*tls.Certificate, error) {
-	cert, err := conf.FileName(repl, cert)
-	if err != nil {
-		return nil, fmt.Errorf("tls client_cert: %w", err)
-	}
-	if key, err = conf.FileName(repl, key); err != nil {
-		return nil, fmt.Errorf("tls client_cert: %w", err)
-	}
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		return nil, fmt.Errorf("tls client_cert: %s", strings.TrimPrefix(err.Error(), "tls: "))
-	}
-	return &pair, nil
 }

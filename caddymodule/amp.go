@@ -16,6 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/acps/amp"
+	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
@@ -205,7 +206,7 @@ const signerAge = time.Minute
 func (s *ampSigners) read(pairs []KeyPair) error {
 	s.pairs, s.mu, s.kept = make(map[string]KeyPair), new(sync.Mutex), make(map[string]*keptSigner)
 	for _, p := range pairs {
-		pair, err := readClientCert(caddy.NewReplacer(), p.Cert, p.Key)
+		pair, err := certfile.ReadPair(caddy.NewReplacer(), p.Cert, p.Key)
 		if err != nil {
 			return fmt.Errorf("amp: sign: %w", err)
 		}
@@ -241,7 +242,7 @@ func (s *ampSigners) of(aic string) (*amp.Signer, error) {
 		return kept.Signer, nil
 	}
 	p := s.pairs[aic]
-	pair, err := readClientCert(caddy.NewReplacer(), p.Cert, p.Key)
+	pair, err := certfile.ReadPair(caddy.NewReplacer(), p.Cert, p.Key)
 	if err != nil {
 		return nil, err
 	}

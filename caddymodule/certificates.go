@@ -16,6 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
 	"github.com/aip-gateway/aip-gateway/acps/agentca"
+	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 )
 
@@ -48,7 +49,7 @@ type certificates map[certificate]validity
 // replaced the others.
 func (c certificates) add(use, file string, all ...*x509.Certificate) {
 	first := slices.MinFunc(all, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
-	key := certificate{use, file, doctor.SubjectOf(first)}
+	key := certificate{use, file, certfile.SubjectOf(first)}
 	if first.NotAfter.After(c[key].until) {
 		c[key] = validity{first.NotBefore, first.NotAfter}
 	}
@@ -57,7 +58,7 @@ func (c certificates) add(use, file string, all ...*x509.Certificate) {
 // read adds the certificates of PEM files. A file that cannot be read is left out: what uses it reports the error.
 func (c certificates) read(use string, files ...string) {
 	for _, file := range files {
-		if all, err := doctor.ReadCertificates(file); err == nil {
+		if all, err := certfile.Read(file); err == nil {
 			c.add(use, file, all...)
 		}
 	}
@@ -67,7 +68,7 @@ func (c certificates) read(use string, files ...string) {
 // ends last counts.
 func (c certificates) readCRLs(files ...string) {
 	for _, file := range files {
-		lists, _ := doctor.ReadCRLs(file)
+		lists, _ := certfile.ReadLists(file)
 		for _, list := range lists {
 			key := certificate{useAUNCRL, file, list.Issuer.CommonName}
 			if list.NextUpdate.After(c[key].until) {
@@ -183,7 +184,7 @@ func trustedFiles(server *caddyhttp.Server) (files []string) {
 func (a *App) warnOfCertificates(log *slog.Logger, now time.Time) {
 	for _, all := range []certificates{a.certificates, currentCertificates(a.members)} {
 		for _, c := range all.sorted() {
-			if doctor.EndsSoon(all[c].from, all[c].until, now) {
+			if certfile.EndsSoon(all[c].from, all[c].until, now) {
 				log.Warn("a certificate ends soon, or has ended", "use", c.use, "file", c.file, "subject", c.subject,
 					"until", all[c].until.UTC())
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/acps/adp"
+	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -83,12 +84,12 @@ func (d *Discovery) provision() error {
 // certificate.
 func discoveryClient(ca []string, cert, key string) (*http.Client, error) {
 	repl := caddy.NewReplacer()
-	roots, err := readCAs(repl, ca)
+	roots, err := certfile.ReadPool(repl, ca)
 	if err != nil {
 		return nil, err
 	}
 	secure := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
-	if err := presentClientCert(secure, repl, cert, key); err != nil {
+	if err := certfile.Present(secure, repl, cert, key); err != nil {
 		return nil, err
 	}
 	return &http.Client{

@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 )
 
@@ -29,7 +30,7 @@ func (e *examination) revocation(r *Revocation, now time.Time) {
 			add(doctor.Broken, "it has %d bytes, and max_size is %d; set max_size", info.Size(), r.maxSize())
 			continue
 		}
-		lists, err := doctor.ReadCRLs(file)
+		lists, err := certfile.ReadLists(file)
 		if err != nil {
 			add(doctor.Broken, "%v%s", err, until)
 		}

@@ -4,24 +4,9 @@ package caddymodule
 
 import (
 	"context"
-	"crypto/x509"
-	"fmt"
 
 	"github.com/aip-gateway/aip-gateway/acps/agentca"
-	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 )
-
-// readRootFiles reads the roots in PEM files.
-func readRootFiles(files []string) (all []*x509.Certificate, err error) {
-	for _, file := range files {
-		found, err := doctor.ReadCertificates(file)
-		if err != nil {
-			return nil, fmt.Errorf("ca: %s: %w", file, err)
-		}
-		all = append(all, found...)
-	}
-	return all, nil
-}
 
 // followRegistry has the certificates of an agent looked after at once when the registry has disabled it, which revokes
 // them, and when it has enabled it again.

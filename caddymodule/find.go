@@ -12,6 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/acps/adp"
 	"github.com/aip-gateway/aip-gateway/acps/locate"
 	"github.com/aip-gateway/aip-gateway/acps/registry"
+	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/node"
@@ -175,7 +176,7 @@ func (f *Find) registry(s *FindServer, own *Registry) (source locate.Source, err
 	if u, err := url.Parse(s.URL); err == nil && u.Path != "" && u.Path != "/" {
 		return source, fmt.Errorf("%q has a path; write the URL of the registry without one", s.URL)
 	}
-	roots, err := readRootFiles(s.CA)
+	roots, err := certfile.ReadRoots(s.CA)
 	if err != nil {
 		return source, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/front/group"
 	"github.com/aip-gateway/aip-gateway/identity"
@@ -263,7 +264,7 @@ func (g *Group) checkExchanges() error {
 // config returns the TLS configuration of connections to brokers. Without a client certificate it has no
 // GetClientCertificate.
 func (t *GroupTLS) config(repl *caddy.Replacer, own presenter) (*tls.Config, error) {
-	roots, err := readCAs(repl, t.CA)
+	roots, err := certfile.ReadPool(repl, t.CA)
 	if err != nil {
 		return nil, err
 	}
@@ -274,7 +275,7 @@ func (t *GroupTLS) config(repl *caddy.Replacer, own presenter) (*tls.Config, err
 	if t.Obtained {
 		return c, own.present(c, t.Cert, t.Key)
 	}
-	return c, presentClientCert(c, repl, t.Cert, t.Key)
+	return c, certfile.Present(c, repl, t.Cert, t.Key)
 }
 
 // egress returns to which addresses brokers are connected to. The settings have been checked.

@@ -15,11 +15,11 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/front/httpfront"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/internal/pemtext"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/trust/authn"
@@ -334,7 +334,7 @@ func (i *Identity) authenticator(app *App) (a *authn.Authenticator, err error) {
 		if config.From, config.Unix, err = proxyAddresses(h.From); err != nil {
 			return nil, fmt.Errorf("identity: client_cert_header: %w", err)
 		}
-		roots, err := readCertificates(repl, h.TrustPool)
+		roots, err := certfile.ReadAll(repl, h.TrustPool)
 		if err != nil {
 			return nil, fmt.Errorf("identity: client_cert_header: trust_pool: %w", err)
 		}
@@ -342,7 +342,7 @@ func (i *Identity) authenticator(app *App) (a *authn.Authenticator, err error) {
 		for _, root := range roots {
 			config.Roots.AddCert(root)
 		}
-		if config.Intermediates, err = readCertificates(repl, h.Intermediates); err != nil {
+		if config.Intermediates, err = certfile.ReadAll(repl, h.Intermediates); err != nil {
 			return nil, fmt.Errorf("identity: client_cert_header: intermediates: %w", err)
 		}
 		if a.Proxy, err = authn.NewProxy(config); err != nil {
@@ -372,25 +372,6 @@ func (i *Identity) authenticator(app *App) (a *authn.Authenticator, err error) {
 		a.Tokens = append(a.Tokens, t)
 	}
 	return a, nil
-}
-
-// maxCertificates is how many certificates one file may have.
-const maxCertificates = 1000
-
-// readCertificates reads certificates from PEM files, each of which has one at least.
-func readCertificates(repl *caddy.Replacer, files []string) (all []*x509.Certificate, err error) {
-	for _, file := range files {
-		content, err := conf.ReadFile(repl, file)
-		if err != nil {
-			return nil, err
-		}
-		certs, err := pemtext.Certificates(content, maxCertificates)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		all = append(all, certs...)
-	}
-	return all, nil
 }
 
 // token returns the verifier of the tokens.

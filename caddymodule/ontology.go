@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/acps/registry"
+	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/node"
@@ -50,7 +51,7 @@ var errNoEntities = errors.New("ontology needs oidc, and so a registry of ACPs 2
 
 // open reads the certificate. It returns the AIC in it, and the client that shows it to the registry.
 func (o *Ontology) open(r *Registry) (aic string, at *registry.Client, err error) {
-	pair, err := readClientCert(caddy.NewReplacer(), o.Cert, o.Key)
+	pair, err := certfile.ReadPair(caddy.NewReplacer(), o.Cert, o.Key)
 	if err != nil {
 		return "", nil, fmt.Errorf("ontology: %w", err)
 	}
@@ -62,7 +63,7 @@ func (o *Ontology) open(r *Registry) (aic string, at *registry.Client, err error
 	if len(levels) < 2 || strings.Trim(levels[len(levels)-2], "0") != "" {
 		return "", nil, fmt.Errorf("ontology: the AIC %s in %s is of no ontology, whose instance is all zeros", named, o.Cert)
 	}
-	roots, err := readRootFiles(r.CA)
+	roots, err := certfile.ReadRoots(r.CA)
 	if err != nil {
 		return "", nil, err
 	}
@@ -72,7 +73,7 @@ func (o *Ontology) open(r *Registry) (aic string, at *registry.Client, err error
 	}
 	at, err = registry.New(registry.Config{URL: url, Roots: node.PoolOf(roots),
 		Certificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			return readClientCert(caddy.NewReplacer(), o.Cert, o.Key)
+			return certfile.ReadPair(caddy.NewReplacer(), o.Cert, o.Key)
 		}})
 	if err != nil {
 		return "", nil, fmt.Errorf("ontology: %w", err)

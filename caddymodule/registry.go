@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/acps/registry"
+	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/node"
 )
@@ -125,7 +126,7 @@ func (r *Registry) open(s registry.Storage) (*registry.Account, error) {
 			return nil, err
 		}
 	}
-	certificates, err := readRootFiles(r.CA)
+	certificates, err := certfile.ReadRoots(r.CA)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +175,7 @@ func (r *Registry) feed() (*node.Feed, error) {
 	if err != nil {
 		return nil, err
 	}
-	roots, err := readRootFiles(s.CA)
+	roots, err := certfile.ReadRoots(s.CA)
 	if err != nil {
 		return nil, err
 	}

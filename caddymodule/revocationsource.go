@@ -14,6 +14,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/trust/revocation"
@@ -125,7 +126,7 @@ func (s *RevocationSource) config(key hash.Hash) (c revocation.Source, roots []*
 		}
 	}
 	fmt.Fprintf(key, "%+v", c)
-	if roots, err = readRootFiles(s.CA); err != nil {
+	if roots, err = certfile.ReadRoots(s.CA); err != nil {
 		return c, nil, fmt.Errorf("revocation: %s: %w", s.Kind, err)
 	}
 	for _, cert := range roots {

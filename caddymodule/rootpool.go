@@ -10,7 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 )
 
 func init() { caddy.RegisterModule(new(RootPool)) }
@@ -85,7 +85,7 @@ func (p *RootPool) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 // rootsIn reads the roots of some files.
 func rootsIn(files []string) (all []*x509.Certificate, file string, err error) {
 	for _, file := range files {
-		found, err := doctor.ReadCertificates(file)
+		found, err := certfile.Read(file)
 		if err != nil {
 			return nil, file, err
 		}

@@ -8,7 +8,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/trust/revocation"
 )
 
@@ -27,7 +27,7 @@ func (a *App) addRevocation(r *Revocation, roots []*x509.Certificate) error {
 	for _, root := range roots {
 		if other := a.revocationOf(root); other != nil && !other.same(r) {
 			return fmt.Errorf("the root %s has two blocks revocation that differ; write one, as a snippet that both import",
-				doctor.SubjectOf(root))
+				certfile.SubjectOf(root))
 		}
 	}
 	for i := range a.revocations {

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/trust/kept"
 )
@@ -161,7 +161,7 @@ func (s *rootSets) health() (all []adminapi.RootsHealth) {
 		h := adminapi.RootsHealth{Files: strings.Join(set.files, " "), NotInUse: set.added, Reason: set.bad}
 		for _, r := range set.roots {
 			if r.removed.Load() {
-				h.Removed = append(h.Removed, doctor.SubjectOf(r.cert))
+				h.Removed = append(h.Removed, certfile.SubjectOf(r.cert))
 			}
 		}
 		slices.Sort(h.Removed)
@@ -207,16 +207,16 @@ func (t *rootSet) read(log *slog.Logger) (changed bool) {
 		switch {
 		case was && has[raw]:
 			log.Warn("a root that was taken out of its file is there again, and certificates under it count",
-				"files", t.files, "subject", doctor.SubjectOf(r.cert))
+				"files", t.files, "subject", certfile.SubjectOf(r.cert))
 		case !was && !has[raw]:
 			log.Warn("a root was taken out of its file, and certificates under it count no more",
-				"files", t.files, "subject", doctor.SubjectOf(r.cert))
+				"files", t.files, "subject", certfile.SubjectOf(r.cert))
 		}
 	}
 	before := t.added
 	t.added = nil
 	for _, cert := range found {
-		r, subject := t.roots[string(cert.Raw)], doctor.SubjectOf(cert)
+		r, subject := t.roots[string(cert.Raw)], certfile.SubjectOf(cert)
 		if slices.Contains(t.added, subject) ||
 			!slices.ContainsFunc(t.pools, func(p *RootPool) bool { return !slices.Contains(p.roots, r) }) {
 			continue

@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/nats-io/nats.go"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 )
 
@@ -132,12 +133,12 @@ func (t *NATSTLS) config() (*tls.Config, error) {
 		return nil, nil
 	}
 	repl := caddy.NewReplacer()
-	roots, err := readCAs(repl, t.CA)
+	roots, err := certfile.ReadPool(repl, t.CA)
 	if err != nil {
 		return nil, err
 	}
 	c := &tls.Config{RootCAs: roots, ServerName: t.ServerName, MinVersion: tls.VersionTLS12}
-	return c, presentClientCert(c, repl, t.Cert, t.Key)
+	return c, certfile.Present(c, repl, t.Cert, t.Key)
 }
 
 // dial connects to one of the servers. The connection is made again for as long as it is not closed.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/internal/egress"
@@ -60,7 +61,7 @@ func (t *TokenVerification) config(repl *caddy.Replacer) (c token.Config, err er
 		}
 	}
 	if c.Egress, err = networks(t.AllowNetworks); err == nil {
-		c.Roots, err = readCAs(repl, t.CA)
+		c.Roots, err = certfile.ReadPool(repl, t.CA)
 	}
 	return c, err
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/cli/leader"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -143,7 +143,7 @@ func (f *connectionFlags) roots() (*x509.CertPool, error) {
 			return nil, nil
 		}
 	}
-	all, err := doctor.ReadCertificates(path)
+	all, err := certfile.Read(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
@@ -132,7 +133,7 @@ func printDecisions(cmd *cobra.Command, decisions []doctor.Decision, asJSON bool
 
 // readCertificate reads the certificate of a caller.
 func readCertificate(file string, q *doctor.Question) error {
-	chain, err := doctor.ReadCertificates(file)
+	chain, err := certfile.Read(file)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}

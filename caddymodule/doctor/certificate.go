@@ -3,13 +3,11 @@
 package doctor
 
 import (
-	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -17,14 +15,10 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/internal/pemtext"
 	"github.com/aip-gateway/aip-gateway/task"
 )
-
-// RenewBefore returns how long before its end a certificate with a lifetime should be renewed at the latest: 14 days,
-// or a sixth of its lifetime if that is shorter. What renews certificates by itself does so at a third.
-func RenewBefore(lifetime time.Duration) time.Duration { return min(14*24*time.Hour, lifetime/6) }
 
 // examineCertificates examines the certificates of the sites, those that Partners show to agents and brokers, those of
 // AUN, and the roots that the certificates of Leaders, agents and brokers are checked against.
@@ -83,31 +77,12 @@ func TrustFiles(p *caddytls.ConnectionPolicy) []string {
 	return pool.Files
 }
 
-// maxCertificates is how many certificates a file may have. The roots of a whole system are 150.
-const maxCertificates = 1000
-
-// ReadCertificates reads the certificates of a PEM file, whose name may have placeholders.
-func ReadCertificates(file string) ([]*x509.Certificate, error) {
-	text, err := os.ReadFile(caddy.NewReplacer().ReplaceAll(file, ""))
-	if err != nil {
-		return nil, fmt.Errorf("it cannot be read (%w); correct its path or its permissions", err)
-	}
-	chain, err := pemtext.Certificates(text, maxCertificates)
-	switch {
-	case errors.Is(err, pemtext.ErrNone):
-		return nil, errors.New("it holds no certificate in PEM; name the right file")
-	case err != nil:
-		return nil, fmt.Errorf("it holds a damaged certificate (%w); replace it", err)
-	}
-	return chain, nil
-}
-
 // examinePair examines a certificate with its chain and its key, for the one use.
 func examinePair(cert, key string, use x509.ExtKeyUsage, now time.Time) []Finding {
 	say := func(s Status, format string, args ...any) []Finding {
 		return []Finding{{CheckCertificate, s, cert, fmt.Sprintf(format, args...)}}
 	}
-	chain, err := ReadCertificates(cert)
+	chain, err := certfile.Read(cert)
 	if err != nil {
 		return say(Broken, "%v", err)
 	}
@@ -123,7 +98,7 @@ func examinePair(cert, key string, use x509.ExtKeyUsage, now time.Time) []Findin
 		}
 		if i+1 < len(chain) && c.CheckSignatureFrom(chain[i+1]) != nil {
 			return say(Broken, "the certificate of %s is not signed by the one that follows it in the file; "+
-				"put the site's own first, and behind each the one of its issuer", SubjectOf(c))
+				"put the site's own first, and behind each the one of its issuer", certfile.SubjectOf(c))
 		}
 	}
 	need, who := "serverAuth", "Leaders"
@@ -148,25 +123,12 @@ func examinePair(cert, key string, use x509.ExtKeyUsage, now time.Time) []Findin
 	return say(OK, "it is valid until %s", stamp(leaf.NotAfter))
 }
 
-// ReadCRLs reads the lists of revoked certificates, in PEM or one in DER, from a file. Its name may have placeholders.
-func ReadCRLs(file string) ([]*x509.RevocationList, error) {
-	text, err := os.ReadFile(caddy.NewReplacer().ReplaceAll(file, ""))
-	if err != nil {
-		return nil, fmt.Errorf("it cannot be read (%w); correct its path or its permissions", err)
-	}
-	lists, err := pemtext.Lists(text)
-	if err != nil {
-		return nil, fmt.Errorf("it holds no list of revoked certificates (%w); name the right file", err)
-	}
-	return lists, nil
-}
-
 // examineCRL examines until when the lists of revoked certificates in a file are the newest. What else is wrong with
 // them is an error of the configuration.
 func examineCRL(file string, now time.Time) (findings []Finding) {
-	lists, _ := ReadCRLs(file)
+	lists, _ := certfile.ReadLists(file)
 	for _, list := range lists {
-		if !list.NextUpdate.IsZero() && EndsSoon(list.ThisUpdate, list.NextUpdate, now) {
+		if !list.NextUpdate.IsZero() && certfile.EndsSoon(list.ThisUpdate, list.NextUpdate, now) {
 			findings = append(findings, Finding{CheckCertificate, Warning, file, fmt.Sprintf("the next list of revoked "+
 				"certificates of %s is there on %s; get it, and run caddy reload --force", list.Issuer,
 				stamp(list.NextUpdate))})
@@ -175,35 +137,25 @@ func examineCRL(file string, now time.Time) (findings []Finding) {
 	return findings
 }
 
-// EndsSoon reports whether what is valid for some time must be renewed now, or has ended.
-func EndsSoon(from, until, now time.Time) bool {
-	return !now.Before(until.Add(-RenewBefore(until.Sub(from))))
-}
-
 // validity says whether a certificate is valid now, and for how long.
 func validity(c *x509.Certificate, now time.Time) (Status, string) {
 	switch {
 	case now.Before(c.NotBefore):
 		return Broken, fmt.Sprintf("the certificate of %s is valid only from %s; correct the clock of this machine, or wait",
-			SubjectOf(c), stamp(c.NotBefore))
+			certfile.SubjectOf(c), stamp(c.NotBefore))
 	case now.After(c.NotAfter):
 		return Broken, fmt.Sprintf("the certificate of %s has expired on %s; renew it, and run caddy reload --force",
-			SubjectOf(c), stamp(c.NotAfter))
-	case EndsSoon(c.NotBefore, c.NotAfter, now):
+			certfile.SubjectOf(c), stamp(c.NotAfter))
+	case certfile.EndsSoon(c.NotBefore, c.NotAfter, now):
 		return Warning, fmt.Sprintf("the certificate of %s expires on %s; renew it, and run caddy reload --force",
-			SubjectOf(c), stamp(c.NotAfter))
+			certfile.SubjectOf(c), stamp(c.NotAfter))
 	}
 	return OK, ""
 }
 
-// SubjectOf returns what a certificate is of.
-func SubjectOf(c *x509.Certificate) string {
-	return cmp.Or(c.Subject.CommonName, strings.Join(c.DNSNames, " "), "an unnamed subject")
-}
-
 // examineAIC examines the AIC of a site's certificate, if it has one.
 func examineAIC(file string, partners []mounted) []Finding {
-	chain, err := ReadCertificates(file)
+	chain, err := certfile.Read(file)
 	if err != nil {
 		return nil // examinePair says so
 	}
@@ -232,14 +184,14 @@ func examineAIC(file string, partners []mounted) []Finding {
 
 // examinePool examines the roots that Leaders' certificates are checked against.
 func examinePool(file string, now time.Time) []Finding {
-	chain, err := ReadCertificates(file)
+	chain, err := certfile.Read(file)
 	if err != nil {
 		return []Finding{{CheckClientAuth, Broken, file, err.Error()}}
 	}
 	for _, c := range chain {
 		if !c.IsCA {
 			return []Finding{{CheckClientAuth, Broken, file, fmt.Sprintf("the certificate of %s is not that of a CA, so that "+
-				"no Leader is trusted; put the CAs of Leaders into trust_pool", SubjectOf(c))}}
+				"no Leader is trusted; put the CAs of Leaders into trust_pool", certfile.SubjectOf(c))}}
 		}
 		if status, text := validity(c, now); status != OK {
 			return []Finding{{CheckClientAuth, status, file, text}}
@@ -251,7 +203,7 @@ func examinePool(file string, now time.Time) []Finding {
 // examineEnds examines until when the certificates of a file are valid. What else is wrong with them is an error of the
 // configuration.
 func examineEnds(file string, now time.Time) []Finding {
-	chain, _ := ReadCertificates(file)
+	chain, _ := certfile.Read(file)
 	for _, c := range chain {
 		if status, text := validity(c, now); status != OK {
 			return []Finding{{CheckCertificate, status, file, text}}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 )
 
 // requiresClients reports whether TLS requires certificates of the clients of all hosts of a server, whose policies are
@@ -150,7 +152,7 @@ func (c *clientAuth) trust() (t trust) {
 // rootsIn returns the certificates in files, and those that are encoded as in a pool inline.
 func rootsIn(files, encoded []string) (all []*x509.Certificate, err error) {
 	for _, file := range files {
-		certs, err := ReadCertificates(file)
+		certs, err := certfile.Read(file)
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/identity"
 )
 
@@ -64,7 +65,7 @@ func (p *mounted) names() []string {
 
 // hasAIC reports whether a file has a certificate with an AIC.
 func hasAIC(file string) bool {
-	chain, err := ReadCertificates(file)
+	chain, err := certfile.Read(file)
 	if err != nil {
 		return false // examinePair says so
 	}
