@@ -17,6 +17,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/acps/agentca"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/partner"
@@ -156,7 +157,7 @@ func admitted(route *adminapi.Route, serve adminServer) caddy.AdminHandlerFunc {
 // refusal is the answer to a request that has failed: the sentence of the error, without its kind, which the status
 // shows.
 func refusal(err error) caddy.APIError {
-	return caddy.APIError{HTTPStatus: adminStatus(err), Err: errors.New(explained(err))}
+	return caddy.APIError{HTTPStatus: adminStatus(err), Err: errors.New(doctor.Explained(err))}
 }
 
 // adminStatus returns the HTTP status of an error.

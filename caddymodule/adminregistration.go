@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/acps/registry"
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -61,7 +62,7 @@ func registerPartner(o *openStore, r *http.Request) (any, error) {
 	defer cancel()
 	record, err := g.register(ctx, &order)
 	if record == nil {
-		return nil, task.Errorf(task.UnsupportedOperation, "%v", advised(err))
+		return nil, task.Errorf(task.UnsupportedOperation, "%v", doctor.Advised(err))
 	}
 	out := registrationOf(g, record, err)
 	if record.AIC() != "" && (errors.Is(err, registry.ErrNewVersion) || order.NewVersion) {

@@ -18,6 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/acps/amp"
 	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -212,7 +213,7 @@ func (s *ampSigners) read(pairs []KeyPair) error {
 		}
 		aic, err := identity.FromCertificate(pair.Leaf)
 		if err != nil {
-			return fmt.Errorf("amp: sign: %s: %s", p.Cert, explained(err))
+			return fmt.Errorf("amp: sign: %s: %s", p.Cert, doctor.Explained(err))
 		}
 		if _, err := amp.NewSigner(pair); err != nil {
 			return fmt.Errorf("amp: sign: %s: %w", p.Key, err)

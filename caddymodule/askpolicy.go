@@ -33,7 +33,7 @@ func (a *App) AskPolicies(
 	for _, p := range partners {
 		g, _, err := a.examined(ctx, p)
 		if err != nil {
-			return nil, advised(err)
+			return nil, doctor.Advised(err)
 		}
 		if mount := g.BasePath + "/"; q.Mount == "" || strings.TrimRight(q.Mount, "/")+"/" == mount {
 			list = append(list, g.askPolicy(q))

@@ -149,17 +149,17 @@ func (e *examination) acs(ctx context.Context, g *Gateway) {
 	mistakes, compared, err := g.gateway.ExamineACS(ctx)
 	if err != nil {
 		e.add(doctor.CheckACS, doctor.Warning, g.title(), "it cannot be compared with the one that is registered: "+
-			explained(err))
+			doctor.Explained(err))
 	}
 	for _, m := range mistakes {
 		e.add(doctor.CheckACS, doctor.Warning, g.title(), "a registry would refuse it: "+m.String())
 	}
 	if compared.AtMount {
-		e.add(doctor.CheckACS, doctor.Warning, g.title(), atMount+"; "+registerAnew)
+		e.add(doctor.CheckACS, doctor.Warning, g.title(), doctor.AtMount+"; "+doctor.RegisterAnew)
 	}
 	if len(compared.Differences) > 0 {
 		e.add(doctor.CheckACS, doctor.Warning, g.title(), "it is not the one that is registered: they differ at "+
-			strings.Join(compared.Differences, ", ")+"; "+otherACS)
+			strings.Join(compared.Differences, ", ")+"; "+doctor.OtherACS)
 	} else if err == nil && len(mistakes) == 0 && !compared.AtMount {
 		e.add(doctor.CheckACS, doctor.OK, g.title(), "it is the one that is registered")
 	}
@@ -170,7 +170,7 @@ func (e *examination) draft(ctx context.Context, g *Gateway) {
 	_, mistakes, err := g.gateway.DraftACS(ctx, g.registration())
 	switch {
 	case err != nil:
-		e.add(doctor.CheckACS, doctor.Warning, g.title(), "it cannot be made: "+explained(err))
+		e.add(doctor.CheckACS, doctor.Warning, g.title(), "it cannot be made: "+doctor.Explained(err))
 	case len(mistakes) == 0:
 		e.add(doctor.CheckACS, doctor.OK, g.title(), "a registry would take it, as far as that is known here")
 	}
@@ -178,14 +178,3 @@ func (e *examination) draft(ctx context.Context, g *Gateway) {
 		e.add(doctor.CheckACS, doctor.Broken, g.title(), "a registry would refuse it: "+m.String())
 	}
 }
-
-// otherACS is what to do where another ACS is registered than the one that is served.
-const otherACS = "restore what has changed in the agent's card or in the configuration, or register a new version"
-
-// atMount is what is wrong where the registered endpoint is the mount point, and registerAnew what to do.
-const (
-	atMount = "it is registered with the mount point as its endpoint: calls by rpc arrive, and Leaders that look for " +
-		"streams beside the endpoint find none"
-	registerAnew = "what works today goes on; to have <mount>/rpc registered, raise the version, in the agent's card or " +
-		"by version in card, and register it, as by caddy aip acs register --new-version: it gets another AIC"
-)

@@ -16,10 +16,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/identity"
 )
 
-// clientAuth is what a site needs so that Leaders can prove who they are.
-const clientAuth = "serve the site over https, and add client_auth to its tls block, with two lines: " +
-	`"mode require_and_verify" and "trust_pool file <ca.pem>"`
-
 // warnWithoutClientAuth warns of a handler that requires certificates of Leaders, on a server that asks none for them.
 // It cannot know which of the server's sites the handler belongs to, so it is silent if any of them asks.
 func (g *Gateway) warnWithoutClientAuth(ctx caddy.Context, mode identity.Mode) {
@@ -30,7 +26,7 @@ func (g *Gateway) warnWithoutClientAuth(ctx caddy.Context, mode identity.Mode) {
 		return
 	}
 	g.log.Warn("identity is required, but the site verifies no client certificates: every call is refused",
-		"listen", strings.Join(server.Listen, " "), "advice", clientAuth)
+		"listen", strings.Join(server.Listen, " "), "advice", doctor.NeedsClientAuth)
 }
 
 // verifiesClients reports whether a policy, which may not be provisioned yet, has certificates of clients verified.

@@ -90,7 +90,7 @@ func (a *App) Examine(ctx caddy.Context, partners []doctor.Partner, try doctor.T
 	for i, p := range partners {
 		g, agent, err := all[i].Gateway, all[i].agent, all[i].err
 		if err != nil {
-			e.add(doctor.CheckConfiguration, doctor.Broken, g.title(), advised(err).Error())
+			e.add(doctor.CheckConfiguration, doctor.Broken, g.title(), doctor.Advised(err).Error())
 			continue
 		}
 		e.clientAuth(g, p)
@@ -180,7 +180,8 @@ func (e *examination) clientAuth(g *Gateway, p doctor.Partner) {
 			"refuses callers without a certificate; set mode verify_if_given in client_auth")
 	case mode == identity.Required && !verifies:
 		e.add(doctor.CheckClientAuth, doctor.Broken, g.title(),
-			"identity is required, but the site verifies no client certificates, so that every call is refused; "+clientAuth)
+			"identity is required, but the site verifies no client certificates, so that every call is refused; "+
+				doctor.NeedsClientAuth)
 	case mode == identity.Optional && requires:
 		e.add(doctor.CheckClientAuth, doctor.Warning, g.title(), "identity is optional, but the site refuses callers "+
 			"without a certificate; set mode verify_if_given in client_auth, or identity to required")
@@ -199,7 +200,7 @@ func (e *examination) agent(ctx context.Context, g *Gateway, c gateway.AgentConf
 				"to examine the agent, run this again when it does")
 			return
 		}
-		e.add(doctor.CheckAgent, doctor.Broken, name, explained(err))
+		e.add(doctor.CheckAgent, doctor.Broken, name, doctor.Explained(err))
 	}
 	if c.Finder != nil {
 		finding, end := context.WithTimeout(ctx, examineTimeout)
@@ -273,24 +274,6 @@ func (e *examination) agent(ctx context.Context, g *Gateway, c gateway.AgentConf
 		e.add(doctor.CheckAgent, doctor.Warning, name, fmt.Sprintf("it accepts connections, but does not answer as an agent "+
 			"of %s does; check its URL and its dialect", c.Dialect))
 	}
-}
-
-// explained returns what an error of an agent means, why it happened, and what to do.
-func explained(err error) string {
-	text := err.Error()
-	if e, ok := errors.AsType[*task.Error](err); ok && e.Detail != "" {
-		text = e.Detail
-		// An error that wraps another of its kind has its sentence already, or the sentence has the cause.
-		if e.Err != nil {
-			if cause := e.Err.Error(); !strings.Contains(cause, text) && !strings.Contains(text, cause) {
-				text += " (" + cause + ")"
-			}
-		}
-	}
-	if advice := adviceOn(err); advice != "" {
-		text += "; " + advice
-	}
-	return text
 }
 
 // askTime asks an agent of HTTP for a card, whether it has one or not, and returns the time of its answer; the zero
@@ -410,7 +393,7 @@ func (e *examination) broker(ctx context.Context, d *egress.Dialer, b group.Brok
 		e.add(doctor.CheckBroker, doctor.Broken, name, fmt.Sprintf("the gateway may not connect to it (%s); %s",
 			strings.TrimPrefix(err.Error(), "egress: "), advice))
 	case errors.As(err, &handshake):
-		advice := cmp.Or(adviceOnServer(err, "group"), "check ca in the tls of group, and the broker's certificate")
+		advice := cmp.Or(doctor.AdviceOnServer(err, "group"), "check ca in the tls of group, and the broker's certificate")
 		e.add(doctor.CheckBroker, doctor.Broken, name, fmt.Sprintf("it accepts no TLS (%v); %s", err, advice))
 	default:
 		e.add(doctor.CheckBroker, doctor.Broken, name, fmt.Sprintf("it cannot be reached (%v); "+

@@ -189,7 +189,7 @@ func (e *telling) end(seen *upstream.Trial) {
 	}
 	switch {
 	case seen.Err != nil:
-		e.tell(doctor.Broken, "the try failed: %s", explained(seen.Err))
+		e.tell(doctor.Broken, "the try failed: %s", doctor.Explained(seen.Err))
 	case seen.TimedOut:
 		e.tell(doctor.Warning, "it was still at work after %s, which is as long as a try may take", tryTimeout)
 	case seen.State == task.AwaitingInput:
@@ -212,11 +212,12 @@ func (e *telling) afterwards(seen *upstream.Trial) {
 		e.tell(doctor.OK, "it knows the task afterwards, as %s", e.shown(seen.Known))
 	case seen.Asked:
 		e.tell(doctor.Warning, "it does not know the task afterwards, so that a turn may be lost whose connection breaks: %s",
-			explained(seen.GetErr))
+			doctor.Explained(seen.GetErr))
 	}
 	switch text := wordsOf(seen.Cancel); {
 	case seen.Canceled && seen.CancelErr != nil:
-		e.tell(doctor.Warning, "the task could not be canceled, so that the agent may go on: %s", explained(seen.CancelErr))
+		e.tell(doctor.Warning, "the task could not be canceled, so that the agent may go on: %s",
+			doctor.Explained(seen.CancelErr))
 	case seen.Canceled && text != "":
 		e.tell(doctor.OK, "the task was canceled: %s", e.shown(text))
 	case seen.Canceled:

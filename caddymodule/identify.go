@@ -17,6 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/front/httpfront"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
@@ -118,7 +119,7 @@ func (i *Identify) Provision(ctx caddy.Context) error {
 	if i.proofs, err = i.Identity.authenticator(app.(*App)); err != nil {
 		return err
 	}
-	i.proofs.Log = slog.New(adviser{ctx.Slogger().Handler(), nil})
+	i.proofs.Log = slog.New(doctor.Advising(ctx.Slogger().Handler(), nil))
 	i.previewer.Authenticate = joined(i.proofs, app.(*App).identities)
 	i.previewer.Proofs = i.Identity.proofs(false)
 	return nil

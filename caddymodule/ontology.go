@@ -15,6 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/acps/registry"
 	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
@@ -57,7 +58,7 @@ func (o *Ontology) open(r *Registry) (aic string, at *registry.Client, err error
 	}
 	named, err := identity.FromCertificate(pair.Leaf)
 	if err != nil {
-		return "", nil, fmt.Errorf("ontology: %s: %s", o.Cert, explained(err))
+		return "", nil, fmt.Errorf("ontology: %s: %s", o.Cert, doctor.Explained(err))
 	}
 	levels := strings.Split(string(named), ".")
 	if len(levels) < 2 || strings.Trim(levels[len(levels)-2], "0") != "" {

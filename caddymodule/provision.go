@@ -18,6 +18,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/front/httpfront"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
@@ -61,7 +62,7 @@ func (g *Gateway) provision(ctx caddy.Context) error {
 	if err := app.(*App).trustNoLocalCA(ctx); err != nil {
 		return err
 	}
-	g.log = slog.New(adviser{ctx.Slogger().Handler(), g}).With("partner", g.name(), "agent", g.Agent.name())
+	g.log = slog.New(doctor.Advising(ctx.Slogger().Handler(), g.title)).With("partner", g.name(), "agent", g.Agent.name())
 	if err := g.loadDisabled(ctx, app.(*App)); err != nil {
 		return err
 	}
@@ -94,7 +95,7 @@ func (g *Gateway) provision(ctx caddy.Context) error {
 		warnOfOrphans(g.log, config.Agent.AUN.Roots)
 	}
 	if g.gateway, err = gateway.New(config); err != nil {
-		return fmt.Errorf("agent: %w", advised(err))
+		return fmt.Errorf("agent: %w", doctor.Advised(err))
 	}
 	g.callers.Log, g.callers.BesideCertificate = g.log, g.aac != nil
 	g.front = httpfront.New(g.gateway, httpfront.Config{

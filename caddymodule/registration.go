@@ -216,7 +216,7 @@ func (e *examination) registration(ctx context.Context, g *Gateway) {
 		say(doctor.Broken, "the AIC %s is %s: %s; ask the person of the registry who has done it", now.AIC, now.Status,
 			cmp.Or(now.Comments, "no reason is given"))
 	case g.entityAtMount(record):
-		say(doctor.Warning, "%s; %s", atMount, registerAnew)
+		say(doctor.Warning, "%s; %s", doctor.AtMount, doctor.RegisterAnew)
 	case now != nil:
 		say(doctor.OK, "the AIC is %s", now.AIC)
 	case next == nil:

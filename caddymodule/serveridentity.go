@@ -5,7 +5,6 @@ package caddymodule
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
@@ -43,18 +42,4 @@ func (s *ServerIdentity) require(c *tls.Config, judge judge) error {
 	server.Judge = judge
 	server.Require(c)
 	return nil
-}
-
-// adviceOnServer returns what an operator must change, in the tls of a block, where a server is not the one that is
-// meant; empty for another error.
-func adviceOnServer(err error, block string) string {
-	other, ok := errors.AsType[*identity.OtherServerError](err)
-	switch {
-	case !ok:
-		return ""
-	case other.AIC == "":
-		return "if the server is known by its host name only, set verify name in the tls of " + block +
-			", and leave aic out"
-	}
-	return "check aic in the tls of " + block + ", and whether another server answers at its address"
 }

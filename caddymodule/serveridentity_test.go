@@ -14,6 +14,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
 	"github.com/aip-gateway/aip-gateway/identity"
 )
@@ -65,10 +66,10 @@ func TestServerIdentity(t *testing.T) {
 			if _, ok := errors.AsType[*identity.OtherServerError](err); !ok {
 				t.Errorf("%s: another error: %v", block, err)
 			}
-			if got := adviceOnServer(err, block); !strings.HasPrefix(got, tt.want+block) {
+			if got := doctor.AdviceOnServer(err, block); !strings.HasPrefix(got, tt.want+block) {
 				t.Errorf("%s: the advice is %q", block, got)
 			}
-			if got := adviceOn(unreachable(err)); !strings.HasPrefix(got, tt.want) {
+			if got := doctor.Advice(unreachable(err)); !strings.HasPrefix(got, tt.want) {
 				t.Errorf("%s: of an agent the advice is %q", block, got)
 			}
 		}

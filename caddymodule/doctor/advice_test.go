@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package doctor
 
 import (
 	"bytes"
@@ -34,13 +34,13 @@ func TestAdvice(t *testing.T) {
 		{task.Errorf(task.Internal, "refused"), ""},
 	} {
 		var out bytes.Buffer
-		log := slog.New(adviser{slog.NewTextHandler(&out, nil), nil}).With("task", "t1")
+		log := slog.New(Advising(slog.NewTextHandler(&out, nil), nil)).With("task", "t1")
 		log.Warn("the agent failed", "other", 1, "reason", c.err)
 		_, advice, found := strings.Cut(out.String(), "advice=")
 		if found != (c.want != "") || !strings.Contains(advice, c.want) || !strings.Contains(out.String(), "task=t1") {
 			t.Errorf("%v: the log has %s", c.err, out.String())
 		}
-		if got := advised(c.err).Error(); !strings.HasPrefix(got, c.err.Error()) || !strings.Contains(got, c.want) {
+		if got := Advised(c.err).Error(); !strings.HasPrefix(got, c.err.Error()) || !strings.Contains(got, c.want) {
 			t.Errorf("%v: the error is %s", c.err, got)
 		}
 	}

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package doctor
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/aip-gateway/aip-gateway/front/httpfront"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/tracing"
+	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
@@ -37,14 +39,15 @@ var adviceByReason = map[upstream.Reason]string{
 	upstream.WrongDialect: "check the dialect of agent",
 }
 
-// adviceOn returns what an operator must change in the configuration to mend an error. It is empty where the
+// Advice returns what an operator must change in the configuration to mend an error. It is empty where the
 // configuration is not the cause.
-func adviceOn(err error) string {
+func Advice(err error) string {
 	switch {
 	case errors.Is(err, identity.ErrNotVerified):
 		return "set client_auth in the tls of the site: mode require_and_verify, or verify_if_given with identity optional"
 	case errors.Is(err, identity.ErrNoCertificate):
-		return "if Leaders send certificates, the site does not ask for them, or a proxy before it ends TLS; " + clientAuth
+		return "if Leaders send certificates, the site does not ask for them, or a proxy before it ends TLS; " +
+			NeedsClientAuth
 	case errors.Is(err, gateway.ErrReadOtherwise):
 		return "give aip_identify the base_path, the callers and the limits of aip_gateway"
 	case errors.Is(err, httpfront.ErrJudgedOtherwise):
@@ -54,36 +57,87 @@ func adviceOn(err error) string {
 	case errors.Is(err, gateway.ErrInvalidACS):
 		return "each mistake says what to change, in card, or in the agent's card"
 	case errors.Is(err, gateway.ErrOtherACS):
-		return otherACS
+		return OtherACS
 	case errors.Is(err, gateway.ErrAtMount):
-		return registerAnew
+		return RegisterAnew
 	}
-	if advice := adviceOnServer(err, "agent"); advice != "" {
+	if advice := AdviceOnServer(err, "agent"); advice != "" {
 		return advice
 	}
 	return adviceByReason[upstream.ReasonOf(err)]
 }
 
-// advised adds the advice to an error of the configuration.
-func advised(err error) error {
-	if advice := adviceOn(err); advice != "" {
+// Advised adds the advice to an error of the configuration.
+func Advised(err error) error {
+	if advice := Advice(err); advice != "" {
 		return fmt.Errorf("%w; %s", err, advice)
 	}
 	return err
 }
 
-// adviser adds the name of a Partner to log lines, the advice to those with an error, and the trace to those of calls.
+// Explained returns what an error of an agent means, why it happened, and what to do.
+func Explained(err error) string {
+	text := err.Error()
+	if e, ok := errors.AsType[*task.Error](err); ok && e.Detail != "" {
+		text = e.Detail
+		// An error that wraps another of its kind has its sentence already, or the sentence has the cause.
+		if e.Err != nil {
+			if cause := e.Err.Error(); !strings.Contains(cause, text) && !strings.Contains(text, cause) {
+				text += " (" + cause + ")"
+			}
+		}
+	}
+	if advice := Advice(err); advice != "" {
+		text += "; " + advice
+	}
+	return text
+}
+
+// AdviceOnServer returns what an operator must change, in the tls of a block, where a server is not the one that is
+// meant; empty for another error.
+func AdviceOnServer(err error, block string) string {
+	other, ok := errors.AsType[*identity.OtherServerError](err)
+	switch {
+	case !ok:
+		return ""
+	case other.AIC == "":
+		return "if the server is known by its host name only, set verify name in the tls of " + block +
+			", and leave aic out"
+	}
+	return "check aic in the tls of " + block + ", and whether another server answers at its address"
+}
+
+// NeedsClientAuth is what a site needs so that Leaders can prove who they are.
+const NeedsClientAuth = "serve the site over https, and add client_auth to its tls block, with two lines: " +
+	`"mode require_and_verify" and "trust_pool file <ca.pem>"`
+
+// OtherACS is what to do where another ACS is registered than the one that is served.
+const OtherACS = "restore what has changed in the agent's card or in the configuration, or register a new version"
+
+// AtMount is what is wrong where the registered endpoint is the mount point, and RegisterAnew what to do.
+const (
+	AtMount = "it is registered with the mount point as its endpoint: calls by rpc arrive, and Leaders that look for " +
+		"streams beside the endpoint find none"
+	RegisterAnew = "what works today goes on; to have <mount>/rpc registered, raise the version, in the agent's card or " +
+		"by version in card, and register it, as by caddy aip acs register --new-version: it gets another AIC"
+)
+
+// adviser is what Advising returns.
 type adviser struct {
 	slog.Handler
-	of *Gateway // nil for none
+	title func() string // nil for none
 }
+
+// Advising adds the name of a Partner to log lines, the advice to those with an error, and the trace to those of calls.
+// Without a title, there is no Partner.
+func Advising(to slog.Handler, title func() string) slog.Handler { return adviser{to, title} }
 
 // Handle implements slog.Handler.
 func (h adviser) Handle(ctx context.Context, r slog.Record) error {
 	var advice string
 	r.Attrs(func(a slog.Attr) bool {
 		if err, ok := a.Value.Any().(error); ok {
-			advice = adviceOn(err)
+			advice = Advice(err)
 		}
 		return advice == ""
 	})
@@ -91,16 +145,18 @@ func (h adviser) Handle(ctx context.Context, r slog.Record) error {
 		r.AddAttrs(slog.String("advice", advice))
 	}
 	tracing.AddID(ctx, &r)
-	if h.of != nil {
-		r.AddAttrs(slog.String("name", h.of.title()))
+	if h.title != nil {
+		r.AddAttrs(slog.String("name", h.title()))
 	}
 	return h.Handler.Handle(ctx, r)
 }
 
 // WithAttrs implements slog.Handler.
 func (h adviser) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return adviser{h.Handler.WithAttrs(attrs), h.of}
+	return adviser{h.Handler.WithAttrs(attrs), h.title}
 }
 
 // WithGroup implements slog.Handler.
-func (h adviser) WithGroup(name string) slog.Handler { return adviser{h.Handler.WithGroup(name), h.of} }
+func (h adviser) WithGroup(name string) slog.Handler {
+	return adviser{h.Handler.WithGroup(name), h.title}
+}
