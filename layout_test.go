@@ -42,10 +42,8 @@ var rooms = []struct {
 	{"front", []string{"task", "internal", "identity", "aun", "sseproxy", "replay", "translate", "partner", "acps",
 		"trust", "gateway"}},
 	{"cluster", []string{"task", "internal", "replay", "partner", "gateway"}},
-	{
-		"node", []string{"task", "aun", "replay", "translate", "partner", "upstream", "acps", "trust", "gateway",
-			"front"},
-	},
+	{"node", []string{"task", "aun", "replay", "translate", "partner", "upstream", "notify", "acps", "trust", "gateway",
+		"front"}},
 	{"operator", []string{"task", "internal", "replay", "notify"}},
 	{"caddymodule", []string{"task", "internal", "identity", "aun", "sseproxy", "replay", "translate", "partner",
 		"upstream", "notify", "acps", "trust", "gateway", "front", "cluster", "node", "operator"}},

@@ -85,7 +85,7 @@ func (g *Gateway) newAAC() (*aac.Gate, error) {
 	}
 	return aac.New(aac.Config{
 		AIC: identity.AIC(g.AIC), Tokens: tokens, Require: a.Require, Refuse: a.Replay == replayRefuse, Partner: g.name(),
-		Ready: g.app.ready, Meter: process.TokenMeter(g.name()), Log: g.log,
+		Ready: g.app.configuration.Ready, Meter: process.TokenMeter(g.name()), Log: g.log,
 	}), nil
 }
 

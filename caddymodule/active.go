@@ -78,8 +78,8 @@ func (a *App) startActive() {
 		return
 	}
 	a.feed.Start()
-	a.checking.Go(func() { a.followActive(a.draining, own) })
-	a.checking.Go(func() { a.askActive(a.draining, maps.Clone(own)) })
+	a.configuration.Go(func(ctx context.Context) { a.followActive(ctx, own) })
+	a.configuration.Go(func(ctx context.Context) { a.askActive(ctx, maps.Clone(own)) })
 }
 
 // followActive ends the streams of Partners that the registry has disabled, and has them leave their groups. Their
@@ -103,7 +103,7 @@ func (a *App) followActive(ctx context.Context, own map[string]*Gateway) {
 			}
 			if disabled[name] = now; now {
 				some = true
-				a.opened.Groups.LeaveAllOf(name)
+				a.configuration.Node().Groups.LeaveAllOf(name)
 			}
 		}
 		if some {

@@ -20,7 +20,7 @@ const cardPatience = 3 * time.Second
 // agent: the gateway reads a card at most once a minute.
 func showAgentCard(o *openStore, r *http.Request) (any, error) {
 	name := r.URL.Query().Get("partner")
-	p := o.partners().Named(name)
+	p := o.Partners().Named(name)
 	if p == nil {
 		return nil, errUnknownPartner(name)
 	}

@@ -12,21 +12,21 @@ import (
 // reportCluster answers with the gateways that share the store; with none, where it is not shared. With brief=true it
 // asks neither them nor the servers.
 func reportCluster(o *openStore, r *http.Request) (any, error) {
-	if o.shared == nil {
+	if o.Shared == nil {
 		return &adminapi.ClusterReport{Nodes: []adminapi.ClusterNode{}, Shards: []adminapi.ClusterShard{}}, nil
 	}
-	return o.shared.Report(r.Context(), r.URL.Query().Get("brief") == "true")
+	return o.Shared.(reportedStore).Report(r.Context(), r.URL.Query().Get("brief") == "true")
 }
 
 // errAlone refuses what needs other gateways.
 func errAlone(o *openStore) error {
 	return task.Errorf(task.UnsupportedOperation, "this gateway shares its store with no other one: its driver is %s",
-		driverName(o.driver))
+		o.Store.Name)
 }
 
 // moveShard has another gateway own the shard that the body names.
 func moveShard(o *openStore, r *http.Request) (any, error) {
-	if o.shared == nil {
+	if o.Shared == nil {
 		return nil, errAlone(o)
 	}
 	var m adminapi.ShardMove
@@ -34,14 +34,14 @@ func moveShard(o *openStore, r *http.Request) (any, error) {
 	if err := readBody(r, &m, form, &m.To); err != nil {
 		return nil, err
 	}
-	switch n := o.shared.Count(); {
+	switch n := o.Shared.Count(); {
 	case m.Shard == nil:
 		return nil, errBody(form)
 	case *m.Shard < 0 || *m.Shard >= n:
 		return nil, task.Errorf(task.InvalidParams, "there is no shard %d; they are 0 to %d", *m.Shard, n-1).
 			WithField("shard")
 	}
-	if err := o.shared.Move(r.Context(), *m.Shard, m.To); err != nil {
+	if err := o.Shared.Move(r.Context(), *m.Shard, m.To); err != nil {
 		return nil, err
 	}
 	logOf("aip").Info("the operator moves a shard", "shard", *m.Shard, "to", m.To)
@@ -50,7 +50,7 @@ func moveShard(o *openStore, r *http.Request) (any, error) {
 
 // drainNode has the gateway that the body names hand its shards over, or ends that.
 func drainNode(o *openStore, r *http.Request) (any, error) {
-	if o.shared == nil {
+	if o.Shared == nil {
 		return nil, errAlone(o)
 	}
 	var n adminapi.NodeName
@@ -63,7 +63,7 @@ func drainNode(o *openStore, r *http.Request) (any, error) {
 
 // drainOne has a gateway hand its shards over, or ends that, and names it.
 func (o *openStore) drainOne(r *http.Request, n *adminapi.NodeName) (err error) {
-	if n.Node, err = o.shared.Drain(r.Context(), n.Node, r.Method == http.MethodPost); err != nil {
+	if n.Node, err = o.Shared.Drain(r.Context(), n.Node, r.Method == http.MethodPost); err != nil {
 		return err
 	}
 	if log := logOf("aip"); r.Method == http.MethodPost {

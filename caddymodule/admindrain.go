@@ -14,7 +14,7 @@ import (
 func drain(o *openStore, r *http.Request) (any, error) {
 	p, log := o.Tasks.Process(), logOf("aip")
 	before, others := p.Draining(), false
-	if o.shared != nil && r.Method != http.MethodGet {
+	if o.Shared != nil && r.Method != http.MethodGet {
 		err := o.drainOne(r, new(adminapi.NodeName))
 		if err == nil {
 			_, others, err = o.drainsIn(r.Context())
@@ -35,7 +35,7 @@ func drain(o *openStore, r *http.Request) (any, error) {
 	}
 	since, e := p.Draining(), o.Tasks.Engines()
 	state := adminapi.DrainState{Draining: !since.IsZero(), Since: since, Running: e.Running(), Unfinished: e.Unfinished()}
-	if o.shared == nil {
+	if o.Shared == nil {
 		return state, nil
 	}
 	var err error
@@ -46,7 +46,7 @@ func drain(o *openStore, r *http.Request) (any, error) {
 
 // drainsIn reports whether this gateway is one that hands its shards over, and whether there are others to have them.
 func (o *openStore) drainsIn(ctx context.Context) (drains, others bool, err error) {
-	report, err := o.shared.Report(ctx, true)
+	report, err := o.Shared.(reportedStore).Report(ctx, true)
 	if err != nil {
 		return false, false, err
 	}

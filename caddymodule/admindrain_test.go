@@ -9,12 +9,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 // several is the part of a gateway in a store that it shares with another one.
 type several struct {
-	SharedStore
+	node.SharedStore
 	drains bool
 	other  string // the state of the other gateway
 }
@@ -47,7 +48,7 @@ func TestDrainOfSeveral(t *testing.T) {
 		t.Run(tc.other, func(t *testing.T) {
 			o := adminNodes(t, 1)[0].openStore
 			s := &several{other: tc.other}
-			o.shared = s
+			o.Shared = s
 			for _, step := range []struct {
 				method string
 				want   state

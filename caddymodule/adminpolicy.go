@@ -16,7 +16,7 @@ import (
 func listRules(o *openStore, r *http.Request) (any, error) {
 	only, list := r.URL.Query().Get("partner"), adminapi.RuleList{Rules: []adminapi.Rule{}}
 	seen := make(map[string]bool)
-	for _, p := range o.partners() {
+	for _, p := range o.Partners() {
 		if p.Policy == nil || only != "" && only != p.Name {
 			continue
 		}

@@ -23,7 +23,7 @@ var errShared = task.Errorf(task.UnsupportedOperation, "several gateways share t
 // reportStore answers with what the store has; with verify, after it has read all of it.
 func reportStore(verify bool) adminAnswer {
 	return func(o *openStore, r *http.Request) (any, error) {
-		store, ok := o.store.(replay.Store)
+		store, ok := o.Storage.(replay.Store)
 		if !ok {
 			return nil, errShared
 		}
@@ -32,7 +32,7 @@ func reportStore(verify bool) adminAnswer {
 		if err != nil {
 			return nil, partner.StoreError(err, "the store cannot be read")
 		}
-		report.Driver, report.Dir = driverName(o.driver), o.driver.Location()
+		report.Driver, report.Dir = o.Store.Name, o.Store.Location()
 		return report, nil
 	}
 }
@@ -54,10 +54,10 @@ func backupStore(o *openStore, r *http.Request) (any, error) {
 	if !filepath.IsAbs(b.Dir) {
 		return nil, errBody(form)
 	}
-	store, ok := o.store.(copiedStore)
+	store, ok := o.Storage.(copiedStore)
 	if !ok {
 		return nil, task.Errorf(task.UnsupportedOperation, "the driver %s has nothing on the disk to be copied; "+
-			"export the store", driverName(o.driver))
+			"export the store", o.Store.Name)
 	}
 	err := store.Backup(context.WithoutCancel(r.Context()), b.Dir) // likewise
 	switch {
@@ -71,7 +71,7 @@ func backupStore(o *openStore, r *http.Request) (any, error) {
 
 // exportStore answers with an archive of the store. An archive that is cut off has no last line.
 func exportStore(o *openStore, w http.ResponseWriter, r *http.Request) error {
-	store, ok := o.store.(replay.Store)
+	store, ok := o.Storage.(replay.Store)
 	if !ok {
 		return refusal(errShared)
 	}

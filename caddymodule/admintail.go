@@ -51,7 +51,7 @@ func tailTasks(o *openStore, w http.ResponseWriter, r *http.Request) error {
 	defer f.Close()
 	ctx, done := context.WithCancel(r.Context())
 	defer done()
-	defer context.AfterFunc(app.draining, done)()
+	defer context.AfterFunc(app.configuration.Draining, done)()
 	follow(ctx, w, f)
 	return nil
 }

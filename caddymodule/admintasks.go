@@ -27,7 +27,7 @@ func (o *openStore) taskFilterOf(q url.Values) (f partner.TaskFilter, err error)
 		return f, task.Errorf(task.InvalidParams, "sort is %q, but must be newest or name", sort)
 	}
 	if f.Search = q.Get("search"); f.Search != "" {
-		for _, p := range o.partners() {
+		for _, p := range o.Partners() {
 			if strings.HasPrefix(p.Title, f.Search) || strings.HasPrefix(p.Name, f.Search) {
 				f.SearchPartners = append(f.SearchPartners, p.Name)
 			}

@@ -48,8 +48,8 @@ func tryPartner(o *openStore, r *http.Request) (any, error) {
 	if g == nil {
 		return nil, errUnknownPartner(try.Partner)
 	}
-	g.app.enter()
-	defer g.app.leave()
+	g.app.configuration.Enter()
+	defer g.app.configuration.Leave()
 	var q gateway.Request
 	defer q.Release()
 	if err := g.gateway.Hold(r.Context(), operator, &q, len(try.Text)); err != nil {

@@ -4,6 +4,7 @@ package caddymodule
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -255,7 +256,7 @@ func (s *ampSigners) of(aic string) (*amp.Signer, error) {
 	return signer, nil
 }
 
-// startAMP begins to report of the Partners, until the configuration is drained. a.mu is held, and a.opened is set.
+// startAMP begins to report of the Partners, until the configuration is drained.
 func (a *App) startAMP() {
 	if a.AMP == nil {
 		return
@@ -278,12 +279,19 @@ func (a *App) startAMP() {
 	a.records = amp.Open(config) // closed when the last call has left
 	reporter := amp.NewReporter(a.records, agents, time.Duration(a.AMP.Interval), process.Began)
 	a.reporter.Store(reporter)
-	a.checking.Go(func() { reporter.Run(a.draining) })
+	a.configuration.Go(func(ctx context.Context) { reporter.Run(ctx) })
+}
+
+// closeRecords closes the files of startAMP.
+func (a *App) closeRecords() {
+	if a.records != nil {
+		a.records.Close()
+	}
 }
 
 // isAlive reports whether a Partner takes new tasks, and its agent is not known to be down.
 func (a *App) isAlive(g *Gateway) bool {
-	if a.ends() || g.inactive() != nil {
+	if a.configuration.Ends() || g.inactive() != nil {
 		return false
 	}
 	if assignee := g.Agent.assignee(); assignee != "" {

@@ -34,7 +34,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/heap"
 	"github.com/aip-gateway/aip-gateway/internal/procs"
 	"github.com/aip-gateway/aip-gateway/node"
-	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/upstream/callerinfo"
 )
 
@@ -107,8 +106,6 @@ type App struct {
 	aunFront   *aunfront.Front            // set by Start; nil without AUN
 	aunSite    *directory.Site            // likewise
 
-	measured atomic.Pointer[measured] // nil while this configuration does not hold the store
-
 	reporter atomic.Pointer[amp.Reporter] // nil before Start, and without AMP
 	records  *amp.Log                     // that it writes to
 
@@ -124,11 +121,7 @@ type App struct {
 
 	trust trust // in the certificates of callers
 
-	started  chan struct{}
-	draining context.Context // done when the streams of this configuration must end
-	drain    context.CancelFunc
-
-	checking sync.WaitGroup // asks agents whether they can be reached, judges open connections again, keeps the history
+	configuration *node.Configuration // of the process
 
 	mu           sync.Mutex
 	members      []*Gateway           // handlers of this configuration; complete once all are provisioned
@@ -137,11 +130,6 @@ type App struct {
 	getters      []*CertificateGetter // likewise
 	servers      doctor.Servers       // likewise
 	certificates certificates         // that Start has found
-	opened       *openStore           // set by Start and never unset; it may be closed when holds is false
-	holds        bool                 // this configuration keeps the store open
-	calls        int                  // requests in flight; they outlive Cleanup, since a reload does not wait for them
-	cleaned      bool                 // Cleanup has run: the last call releases the store
-	closed       atomic.Bool          // the store was closed before a late request arrived
 }
 
 // CaddyModule returns the Caddy module information.
@@ -152,8 +140,6 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 // Provision sets up the app. It opens nothing, so that a configuration can be validated beside a running one.
 func (a *App) Provision(ctx caddy.Context) error {
 	a.trust.app = a
-	a.started = make(chan struct{})
-	a.draining, a.drain = context.WithCancel(context.Background())
 	a.access = ctx.Logger(new(caddyhttp.App)).Core()
 	events, err := ctx.App("events")
 	if err != nil {
@@ -177,6 +163,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 
 // read sets defaults, and reads what the configuration names.
 func (a *App) read(ctx caddy.Context) (err error) {
+	a.configuration = process.NewConfiguration()
 	conf.OrDefault(&a.Drain, caddy.Duration(10*time.Second))
 	a.Streams.provision()
 	a.Connections.provision()
@@ -264,19 +251,20 @@ func (a *App) Start() error {
 	if err := errors.Join(a.judgeConsoles(), a.checkShown()); err != nil {
 		return err
 	}
+	log := logOf("aip")
 	if n := procs.Set(); n > 0 {
-		logOf("aip").Info("Go uses more threads than there are processors", "GOMAXPROCS", n)
+		log.Info("Go uses more threads than there are processors", "GOMAXPROCS", n)
 	}
-	opened, err := open(a.store)
-	if err != nil {
+	if err := a.configuration.Open(node.Store{Driver: a.store, Name: driverName(a.store)}); err != nil {
 		return err
 	}
+	opened := a.configuration.Node()
+	var err error
 	if a.AUN != nil {
 		if a.messages, err = opened.Mailbox(); err != nil {
-			return errors.Join(err, opened.release())
+			return err
 		}
 	}
-	a.opened, a.holds = opened, true
 	a.assignTitles()
 	a.findSenders()
 	a.warnOfAddresses()
@@ -290,76 +278,51 @@ func (a *App) Start() error {
 	}
 	a.Certificates.start(a.members, a.allRevocations(), account)
 	a.Notify.guard.Closed = a.closedPlaces()
-	a.opened.Leaders.Judge(context.Background(), a.trust.keeps) // before their webhooks go on
-	a.partners = partnersOf(a.members)
-	opened.configure(a)
-	for _, g := range a.members {
-		if g.aac != nil {
-			g.aac.Open(opened.Used)
-		}
-		if g.policy != nil {
-			g.policy.Open(opened.Book)
-		}
-		g.gateway.Register(opened.Tasks)
-		if err := g.Group.register(opened.Groups, g); err != nil {
-			a.unregister()
-			return err
-		}
-	}
+	a.certificates = a.loadedCertificates()
 	a.startCatalog()
 	a.startAUN()
-	a.comeInForce()
+	settings := node.Settings{Notify: *a.Notify.config(), Partners: partnersOf(a.members), Drain: time.Duration(a.Drain),
+		Keeps: a.trust.keeps, Present: a.present, Release: a.closeRecords, Host: a}
+	settings.Notify.Certificates = a.Certificates.shown(a.members)
+	if err := a.configuration.Start(settings); err != nil {
+		return err
+	}
 	a.checkAgents()
 	a.checkACS()
 	a.followRegistrations()
 	a.startActive()
-	a.checking.Go(func() { a.recheck(a.draining, logOf("aip")) })
+	a.configuration.Go(func(ctx context.Context) { a.recheck(ctx, log) })
 	a.warnOfUnrouted()
-	a.warnOfUnreachable(logOf("aip"))
+	a.warnOfUnreachable(log)
 	a.warnOfSharedTasks()
-	a.certificates = a.loadedCertificates()
-	a.warnOfCertificates(logOf("aip"), time.Now())
+	a.warnOfCertificates(log, time.Now())
 	a.startAMP()
-	a.measured.Store(&measured{a.members, a.partners, opened, a.certificates})
-	a.checking.Go(a.keepHistory)
-	close(a.started)
+	a.configuration.Go(a.keepHistory)
 	if a.Streams.ReleaseMemory == switchOn {
-		a.checking.Go(func() { heap.Follow(a.draining, heap.Reader(), debug.FreeOSMemory) })
+		a.configuration.Go(func(ctx context.Context) { heap.Follow(ctx, heap.Reader(), debug.FreeOSMemory) })
 	}
 	return nil
 }
 
-// Stop hands the Partners' tasks without a running turn to the next configuration, if there is one. Calls in flight
-// continue, and so do streams that are not drained, where the next configuration accepts their callers. At an exit it
-// waits for the streams that were taken over: Caddy waits only for requests.
+// present has the process show the agents of the configuration. It takes no lock of the App, and uses only what Start
+// has set.
+func (a *App) present() {
+	process.Agents.Set(a.agents)
+	if a.AUN != nil {
+		process.Directory.Set(a.AUN.identity)
+		a.messages.Set(a.addressed)
+	}
+	process.Clients.Serve(a.aunFront)
+}
+
+// Stop implements caddy.App.
 func (a *App) Stop() error {
-	a.drain()
-	if caddy.Exiting() {
-		process.Detached.Wait(time.Duration(a.Drain) + detachedGrace)
-	} else if newest.Load() != nil {
-		process.CutRefused(gatewaysInForce)
-	}
-	a.checking.Wait()
+	a.configuration.Stop()
 	a.Certificates.stop()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.unregister()
 	return nil
 }
 
-// unregister ends what Start has begun. a.mu is held.
-func (a *App) unregister() {
-	for _, g := range a.members {
-		g.Group.unregister()
-		g.gateway.Unregister()
-	}
-	a.leaveForce()
-	if a.opened != nil {
-		a.opened.forget(a)
-	}
-}
-
-// Cleanup releases the store as soon as no request of this configuration is in flight. The last release closes it.
+// Cleanup releases the store as soon as no request of this configuration is in flight.
 func (a *App) Cleanup() error {
 	for _, r := range a.allRevocations() {
 		r.stop()
@@ -369,25 +332,7 @@ func (a *App) Cleanup() error {
 	if a.feed != nil {
 		a.feed.Leave()
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.drain() // after a failed start there was no Stop
-	a.cleaned = true
-	return a.release()
-}
-
-// release releases the store if this configuration no longer needs it. a.mu is held.
-func (a *App) release() error {
-	if !a.holds || !a.cleaned || a.calls > 0 {
-		return nil
-	}
-	a.holds = false
-	if a.records != nil {
-		a.records.Close()
-	}
-	err := a.opened.release()
-	a.measured.Store(nil) // not before: a store that is closed exports its metrics for the last time
-	return err
+	return a.configuration.Close()
 }
 
 // Handle drains the streams when this configuration is about to stop, before any app is stopped: at an exit, Caddy
@@ -395,71 +340,15 @@ func (a *App) release() error {
 // the tasks are handed over. It implements caddyevents.Handler.
 func (a *App) Handle(context.Context, caddy.Event) error {
 	if caddy.Exiting() {
-		a.handOver()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(a.Drain))
+		defer cancel()
+		a.configuration.HandOver(ctx)
 	}
-	a.drain()
+	a.configuration.Drain()
 	if caddy.Exiting() {
 		process.Exit()
 	}
 	return nil
-}
-
-// handOver has other processes take the tasks over, where they share the store. Calls go on meanwhile, and wait no
-// longer than a task moves: the other processes execute them then.
-func (a *App) handOver() {
-	a.mu.Lock()
-	opened := a.opened
-	a.mu.Unlock()
-	if opened == nil || opened.shared == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(a.Drain))
-	defer cancel()
-	opened.shared.HandOver(ctx)
-}
-
-// enter begins a request; leave ends it. Requests arrive even after Cleanup, on connections that were opened before.
-// They are served as long as another configuration keeps the same store open.
-func (a *App) enter() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.calls++
-	if a.cleaned && !a.holds && !a.closed.Load() {
-		a.holds = a.opened != nil && a.opened.retain()
-		a.closed.Store(!a.holds)
-		if a.holds {
-			a.measured.Store(&measured{a.members, a.partners, a.opened, a.certificates})
-		}
-	}
-}
-
-func (a *App) leave() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.calls--
-	if err := a.release(); err != nil {
-		logOf("aip").Error("the store was not closed cleanly", "error", err)
-	}
-}
-
-// ready returns as soon as the app has started: servers may start before it.
-func (a *App) ready(ctx context.Context) error {
-	if a.closed.Load() {
-		return task.Errorf(task.StoreUnavailable,
-			"the configuration of this connection was replaced; send the request again").
-			WithData("reason", "STORE_UNAVAILABLE")
-	}
-	select {
-	case <-a.started:
-		return nil
-	default: // a context makes its channel when that is asked for
-	}
-	select {
-	case <-a.started:
-		return nil
-	case <-ctx.Done():
-		return task.Errorf(task.Internal, "the gateway is starting").WithCause(ctx.Err())
-	}
 }
 
 // Interface guards.

@@ -266,24 +266,24 @@ func (g *Gateway) checkAUN() error {
 	return nil
 }
 
-// startAUN begins to serve AUN clients. a.opened is set.
+// startAUN begins to serve AUN clients. a.configuration.Node() is set.
 func (a *App) startAUN() {
 	if a.AUN == nil {
 		return
 	}
 	c := aunfront.Config{
 		Authority: a.AUN.authority, Identity: a.AUN.identity, Roots: a.AUN.roots, Identities: a.identities,
-		Index: a.opened.Index(), Connections: &process.Clients, Limits: aunfront.Limits(a.AUN.Limits),
-		Origins: a.AUN.Origins, Drain: a.draining, DrainFor: time.Duration(a.Drain), Exiting: caddy.Exiting,
-		Begin: a.detach, AccessLog: a.accessLog, Log: logOf("aip.aun"),
+		Index: a.configuration.Node().Index(), Connections: &process.Clients, Limits: aunfront.Limits(a.AUN.Limits),
+		Origins: a.AUN.Origins, Drain: a.configuration.Draining, DrainFor: time.Duration(a.Drain), Exiting: caddy.Exiting,
+		Begin: a.configuration.Detach, AccessLog: a.accessLog, Log: logOf("aip.aun"),
 		Address: clientAddress, Memory: limit.Budget{Counter: &process.Memory, Limits: a.aunMemory()},
 	}
 	process.Assignees.NotifyBy(process.Clients.Send)
-	c.Assignees = a.opened.Assignees
+	c.Assignees = a.configuration.Node().Assignees
 	site := &directory.Site{Directory: process.Directory, Identity: a.AUN.identity, Roots: a.AUN.roots,
 		CRL: a.AUN.roots.Lists(a.AUN.identity), Issued: time.Now(), Client: process.Clients.CertificateOf,
 		Agents: a.AUN.agents, Gateway: aunURL,
-		Healthy: func() bool { return a.draining.Err() == nil }}
+		Healthy: func() bool { return a.configuration.Draining.Err() == nil }}
 	a.addressed = make(map[string]mailbox.Agent)
 	for _, g := range a.members {
 		if g.speaksAUN() {

@@ -49,7 +49,7 @@ func (s *AUNSite) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if s.app.AUN == nil {
 		return next.ServeHTTP(w, r)
 	}
-	if err := s.app.ready(r.Context()); err != nil {
+	if err := s.app.configuration.Ready(r.Context()); err != nil {
 		return caddyhttp.Error(http.StatusServiceUnavailable, err)
 	}
 	switch path.Base(r.URL.Path) {

@@ -130,7 +130,7 @@ func readACS(name string) ([]byte, error) {
 func (a *App) checkACS() {
 	for _, g := range a.members {
 		if g.compared {
-			a.checking.Go(func() { g.gateway.CheckACS(a.draining) })
+			a.configuration.Go(func(ctx context.Context) { g.gateway.CheckACS(ctx) })
 		}
 	}
 }

@@ -110,7 +110,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if !c.handler.Serves(r.URL.Path) {
 		return next.ServeHTTP(w, r)
 	}
-	if err := c.app.ready(r.Context()); err != nil { // a console that is refused answers nothing
+	if err := c.app.configuration.Ready(r.Context()); err != nil { // a console that is refused answers nothing
 		console.Refuse(w, http.StatusServiceUnavailable, "the gateway is starting, or its configuration was replaced")
 		return nil
 	}

@@ -111,7 +111,7 @@ func (d *Discover) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyh
 		w.Header().Set("Allow", "POST")
 		return caddyhttp.Error(http.StatusMethodNotAllowed, errors.New("use POST"))
 	}
-	if err := d.app.ready(r.Context()); err != nil {
+	if err := d.app.configuration.Ready(r.Context()); err != nil {
 		return caddyhttp.Error(http.StatusServiceUnavailable, err)
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // where there is one
@@ -137,7 +137,7 @@ func (d *Discover) answer(w http.ResponseWriter, r *http.Request, body []byte, v
 		answerWith(w, bad.Status(), bad.Encode())
 		return
 	}
-	ends := d.app.ends()
+	ends := d.app.configuration.Ends()
 	if ends && len(d.Redirect) > 0 {
 		d.redirect(w, true)
 		return
@@ -160,7 +160,7 @@ func (d *Discover) listCards(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", "GET")
 		return caddyhttp.Error(http.StatusMethodNotAllowed, errors.New("use GET"))
 	}
-	if err := d.app.ready(r.Context()); err != nil {
+	if err := d.app.configuration.Ready(r.Context()); err != nil {
 		return caddyhttp.Error(http.StatusServiceUnavailable, err)
 	}
 	entries := process.Agents.Entries(r.Context())
@@ -228,8 +228,7 @@ func aicOf(r *http.Request) string {
 	return string(aic)
 }
 
-// startCatalog makes what the catalogue has of the Partners, and what answers queries about them. a.mu is held, and
-// a.opened is set.
+// startCatalog makes the catalogue of the Partners, and the server for queries about them.
 func (a *App) startCatalog() {
 	a.mounts = make(map[string][]*Gateway)
 	for _, g := range a.members {
@@ -263,12 +262,6 @@ func (a *App) startCatalog() {
 			return mounts[0].gateway.Meter().Tasks.Entered(task.Accepted)
 		},
 	})
-}
-
-// ends reports whether no new tasks are taken, because another configuration has replaced this one, or the operator
-// drains the gateway.
-func (a *App) ends() bool {
-	return a.draining.Err() != nil || caddy.Exiting() || !a.opened.Tasks.Process().Draining().IsZero()
 }
 
 // mayCall reports whether the sender of a request may call an agent, at any of its mounts.

@@ -113,7 +113,7 @@ func checkDiscovery(o *openStore, r *http.Request) (any, error) {
 			"no discovery server is configured; write discovery <url> in the global option aip")
 	}
 	var aics []string
-	for _, p := range app.partners {
+	for _, p := range app.configuration.Partners() {
 		if p.AIC != "" && !slices.Contains(aics, p.AIC) {
 			aics = append(aics, p.AIC)
 		}

@@ -147,8 +147,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 
 // serve has a handler of the front answer a request.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, partner http.Handler, record *accessRecord) {
-	g.app.enter()
-	defer g.app.leave()
+	g.app.configuration.Enter()
+	defer g.app.configuration.Leave()
 	record.setPlaceholders(r)
 	if g.logsAccess {
 		defer record.addTo(r)

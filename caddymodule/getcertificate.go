@@ -60,7 +60,7 @@ func (g *CertificateGetter) Provision(ctx caddy.Context) error {
 func (g *CertificateGetter) GetCertificate(ctx context.Context, hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	if err := g.app.ready(ctx); err != nil {
+	if err := g.app.configuration.Ready(ctx); err != nil {
 		return nil, err
 	}
 	if pair := g.choose(hello); pair != nil {

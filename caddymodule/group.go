@@ -75,8 +75,6 @@ type Group struct {
 	inbox   *group.Inbox // nil for none
 	key     []byte       // of tokens; nil without token_key
 	tls     *tls.Config  // of the connections to brokers
-
-	partner *group.Partner // set by register
 }
 
 // GroupTLS holds the certificates of brokers and of the gateway as their client.
@@ -312,14 +310,12 @@ func readTokenKey(repl *caddy.Replacer, s string) ([]byte, error) {
 	return key, nil
 }
 
-// register makes the Partner of a handler take part in groups, if g is not nil, and it has an AIC. The engine keeps its
-// memberships over configurations.
-func (g *Group) register(e *group.Engine, of *Gateway) error {
+// config returns how the Partner of a handler takes part in groups; nil if g is nil, or the Partner has no AIC.
+func (g *Group) config(of *Gateway) *group.Config {
 	if g == nil || of.AIC == "" {
 		return nil
 	}
-	var err error
-	g.partner, err = e.Register(group.Config{
+	return &group.Config{
 		Name: of.name(), AIC: of.AIC, Gateway: of.gateway,
 		Brokers: g.brokers, Inbox: g.inbox, InboxWithoutUserID: g.InboxWithoutUserID, Exchanges: g.AllowExchanges,
 		Egress: g.egress(of.app), TLS: g.tls, Key: g.key,
@@ -327,17 +323,5 @@ func (g *Group) register(e *group.Engine, of *Gateway) error {
 		ExchangeWait: time.Duration(g.ExchangeWait),
 		Log:          logOf("aip.group"), // memberships outlive the configuration
 		Access:       of.siteAccessLog(),
-	})
-	if err != nil {
-		return fmt.Errorf("group: %w", err)
-	}
-	of.gateway.TakePart(g.partner)
-	return nil
-}
-
-// unregister leaves the memberships to another configuration, if there is one.
-func (g *Group) unregister() {
-	if g != nil && g.partner != nil {
-		g.partner.Unregister()
 	}
 }

@@ -3,6 +3,7 @@
 package caddymodule
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -76,11 +77,11 @@ func readiness() adminapi.Health {
 	h := adminapi.Health{Status: adminapi.Ready}
 	o := running()
 	if app := newestApp(o); app != nil {
-		h.Store = &adminapi.StoreHealth{Driver: driverName(o.driver), Writable: true}
-		if err := o.store.Writable(); err != nil {
+		h.Store = &adminapi.StoreHealth{Driver: o.Store.Name, Writable: true}
+		if err := o.Storage.Writable(); err != nil {
 			h.Store.Writable, h.Store.Reason = false, err.Error()
 		}
-		for p := range app.partners.Each() {
+		for p := range app.configuration.Partners().Each() {
 			h.Agents = append(h.Agents, healthOf(p))
 		}
 		h.Streams = process.Streams.Total()
@@ -110,7 +111,7 @@ func unready(o *openStore) (reasons []string) {
 		if _, err := caddy.ActiveContext().AppIfConfigured("aip"); err != nil && !caddy.Exiting() {
 			reasons = append(reasons, "Caddy is starting: its sites may not listen yet")
 		}
-		if err := o.store.Writable(); err != nil {
+		if err := o.Storage.Writable(); err != nil {
 			reasons = append(reasons, fmt.Sprintf("the store accepts no new tasks: %v", err))
 		}
 		if since := o.Tasks.Process().Draining(); !since.IsZero() {
@@ -155,7 +156,7 @@ func (a *App) checkAgents() {
 	for _, g := range a.members {
 		if g.Agent.Check > 0 && !checked[g.name()] {
 			checked[g.name()] = true
-			a.checking.Go(func() { g.gateway.CheckAgent(a.draining, time.Duration(g.Agent.Check)) })
+			a.configuration.Go(func(ctx context.Context) { g.gateway.CheckAgent(ctx, time.Duration(g.Agent.Check)) })
 		}
 	}
 }

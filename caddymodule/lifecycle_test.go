@@ -24,6 +24,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/internal/freeport"
 	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
+	"github.com/aip-gateway/aip-gateway/node"
 )
 
 // site is a running configuration that tests change under its own feet.
@@ -67,15 +68,14 @@ func freeAddr(t *testing.T) string {
 	return fmt.Sprint("127.0.0.1:", port)
 }
 
-func (s *site) key() string { return "pebble:" + s.dir }
+func (s *site) store() node.Store {
+	return node.Store{Driver: &PebbleStore{Dir: s.dir}, Name: "pebble"}
+}
 
 // references returns how many users the store has. A release that closes it is waited for: the directory of the store
 // must not be removed meanwhile.
 func (s *site) references() int {
-	opening.Lock()
-	defer opening.Unlock()
-	n, _ := stores.References(s.key())
-	return n
+	return process.Users(s.store())
 }
 
 // config returns a configuration; store and gateway are what stands in the blocks.
@@ -132,15 +132,11 @@ func (s *site) mustLoad(config []byte) {
 }
 
 // open returns what the running configuration has open.
-func (s *site) open() *openStore {
-	var found *openStore
-	stores.Range(func(key, value any) bool {
-		if key == s.key() {
-			found = value.(*openStore)
-		}
-		return true
-	})
-	return found
+func (s *site) open() *node.Node {
+	if n := process.Running(); n != nil && n.Store.Location() == s.dir {
+		return n
+	}
+	return nil
 }
 
 func (s *site) call(ctx context.Context, command, id, text string) (state string, err error) {
@@ -211,7 +207,7 @@ func TestReloadKeepsTheStore(t *testing.T) {
 	if s.open() != before {
 		t.Error("a reload opened the store anew")
 	}
-	if n := len(before.configs); n != 1 {
+	if n := before.Configurations(); n != 1 {
 		t.Errorf("%d configurations have a say in the store's settings, want 1", n)
 	}
 	s.want("complete", "t1", "", "completed")
@@ -246,8 +242,9 @@ func TestFailingConfigurationChangesNothing(t *testing.T) {
 		if s.open() != before {
 			t.Fatalf("%s: the store was opened anew", name)
 		}
-		if n := len(before.configs); n != 1 || before.configs[0].settings.Sync.String() != "state" {
-			t.Errorf("%s: the store's settings are those of the failed configuration: %+v", name, before.configs)
+		in := before.InForce().Host().(*App).store.Settings()
+		if n := before.Configurations(); n != 1 || in.Sync.String() != "state" {
+			t.Errorf("%s: the store's settings are those of the failed configuration: %+v, of %d", name, in, n)
 		}
 		s.want("start", "after "+name, "hello", "awaiting-completion")
 	}
@@ -264,7 +261,7 @@ func TestFailedStartIsTakenBack(t *testing.T) {
 		}
 		return names
 	}
-	before := newest.Load()
+	before := newest()
 	var other *caddy.Config
 	config := bytes.Replace(s.config("", "aic "+groupAIC), []byte(s.dir), []byte(t.TempDir()), 1)
 	if err := json.Unmarshal(config, &other); err != nil {
@@ -287,7 +284,7 @@ func TestFailedStartIsTakenBack(t *testing.T) {
 	if err := errors.Join(app.(*App).Stop(), app.(*App).Cleanup()); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff([]string{s.agent}, found()); diff != "" || newest.Load() != before {
+	if diff := cmp.Diff([]string{s.agent}, found()); diff != "" || newest() != before {
 		t.Errorf("the other one was stopped (-want +got):\n%s", diff)
 	}
 }
@@ -338,7 +335,7 @@ func TestRequestsOutliveTheirConfiguration(t *testing.T) {
 	s := newSite(t)
 	s.mustLoad(s.config("", ""))
 	s.want("start", "t1", "hello", "awaiting-completion")
-	old := s.open().configs[0].app.members[0]
+	old := s.open().InForce().Host().(*App).members[0]
 	ask := func(method, params string) string {
 		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s}}`, method, params)
 		answer := httptest.NewRecorder()

@@ -13,7 +13,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/internal/build"
 	"github.com/aip-gateway/aip-gateway/internal/measure"
-	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -131,39 +130,29 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	if c.app.AMP != nil {
 		s.amp(c.app.AMP)
 	}
-	m := c.app.measured.Load()
-	if m == nil {
+	opened, partners := c.app.configuration.Held(), c.app.configuration.Partners()
+	if opened == nil {
 		return
 	}
-	for p := range m.partners.Agents() { // Partners with one agent are measured together
+	for p := range partners.Agents() { // Partners with one agent are measured together
 		s.agent(p.Title, p.Gateway)
 	}
-	for p := range m.partners.Each() {
+	for p := range partners.Each() {
 		s.policy(p.Name, process.PolicyMeter(p.Name))
 		for result, n := range process.TokenMeter(p.Name).Results() {
 			s.add(metricTokens, float64(n), p.Name, result)
 		}
 	}
-	opened := m.opened
 	s.tasks(opened.Tasks.Engines())
 	s.flag(metricDraining, !opened.Tasks.Process().Draining().IsZero())
-	s.flag(metricWritable, opened.store.Writable() == nil)
-	if store, ok := opened.store.(sampledStore); ok {
+	s.flag(metricWritable, opened.Storage.Writable() == nil)
+	if store, ok := opened.Storage.(sampledStore); ok {
 		store.sample(s)
 	}
 	s.notify(opened.Tasks.Webhooks().Counts())
-	s.groups(m.partners, opened.Groups.Counts())
-	s.certificates(m.certificates)
-	s.certificates(currentCertificates(m.members))
-}
-
-// measured is what the metrics of a configuration are read from. They are read without the lock of the App, which is
-// held while a store is closed, and its metrics are exported for the last time.
-type measured struct {
-	members      []*Gateway
-	partners     node.Partners // the same, as they have started
-	opened       *openStore
-	certificates certificates // that were loaded with the configuration
+	s.groups(partners, opened.Groups.Counts())
+	s.certificates(c.app.certificates)
+	s.certificates(currentCertificates(c.app.members))
 }
 
 // sampledStore is a store that has metrics of its own, all of which describe has made.

@@ -135,7 +135,7 @@ func titleOf(p *node.Partner) adminapi.OfAgent { return adminapi.OfAgent{AgentNa
 
 // agent returns the title of a Partner by the name under which its tasks are stored.
 func (o *openStore) agent(partner string) (a adminapi.OfAgent) {
-	if p := o.partners().Named(partner); p != nil {
+	if p := o.Partners().Named(partner); p != nil {
 		a = titleOf(p)
 	}
 	return a
@@ -145,14 +145,15 @@ func (o *openStore) agent(partner string) (a adminapi.OfAgent) {
 func partnersOf(members []*Gateway) (all node.Partners) {
 	for _, g := range members {
 		all = append(all, &node.Partner{Name: g.name(), Title: g.title(), AIC: g.AIC, Agent: g.Agent.name(),
-			URL: g.mountURL(), Gateway: g.gateway, Policy: g.policy, Issuers: g.verifiers()})
+			URL: g.mountURL(), Gateway: g.gateway, Policy: g.policy, AAC: g.aac, Issuers: g.verifiers(),
+			Group: g.Group.config(g), Permits: g.permits})
 	}
 	return all
 }
 
 // partnerOf returns the name under which the tasks of a Partner are stored, by that name or its title. A name that no
 // Partner has is returned as it is: its tasks may be stored still.
-func (o *openStore) partnerOf(typed string) string { return o.partners().Resolve(typed) }
+func (o *openStore) partnerOf(typed string) string { return o.Partners().Resolve(typed) }
 
 // resolved returns a request whose query names the Partner as its tasks are stored.
 func (o *openStore) resolved(r *http.Request) *http.Request {

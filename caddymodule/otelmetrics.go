@@ -6,7 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
-	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -47,17 +47,17 @@ func exportsMetrics(env func(string) string) bool {
 	return exporter != "" && exporter != "none" && env("OTEL_SDK_DISABLED") != "true"
 }
 
-// newest is the configuration that was put in force last. It is kept when Caddy stops, for the last export.
-var newest atomic.Pointer[App]
-
 // gatherNewest gathers the metrics of the newest configuration. An exporter outlives configurations, while each of them
 // has a registry of its own.
 func gatherNewest() ([]*dto.MetricFamily, error) {
-	if a := newest.Load(); a != nil {
+	if a := newest(); a != nil {
 		return a.metrics.Gather()
 	}
 	return nil, nil
 }
+
+// exportTimeout is how long the last export may take.
+const exportTimeout = 3 * time.Second
 
 // close exports for the last time.
 func (e *metricsExporter) close() {

@@ -4,6 +4,7 @@ package caddymodule
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"slices"
 	"time"
@@ -22,10 +23,10 @@ import (
 var past = history.New()
 
 // keepHistory takes samples until the configuration is drained.
-func (a *App) keepHistory() {
+func (a *App) keepHistory(ctx context.Context) {
 	for {
 		select {
-		case <-a.draining.Done():
+		case <-ctx.Done():
 			return
 		case <-time.After(past.UntilNext()):
 			a.sample()
@@ -35,17 +36,17 @@ func (a *App) keepHistory() {
 
 // sample takes a sample of the counters, if this configuration is the one in force.
 func (a *App) sample() {
-	m := a.measured.Load()
-	if m == nil || newest.Load() != a {
+	n := a.configuration.Held()
+	if n == nil || !a.configuration.IsInForce() {
 		return
 	}
-	past.Take(m.sample)
+	past.Take(func() history.Sample { return sampleOf(n, a.configuration.Partners()) })
 }
 
-// sample reads the counters.
-func (m *measured) sample() history.Sample {
-	levels := m.opened.levels()
-	s := history.Sample{Agents: make(map[string]history.Counts), Dead: m.opened.Tasks.Webhooks().Counts().Dead,
+// sampleOf reads the counters.
+func sampleOf(n *node.Node, partners node.Partners) history.Sample {
+	levels := levelsOf(n)
+	s := history.Sample{Agents: make(map[string]history.Counts), Dead: n.Tasks.Webhooks().Counts().Dead,
 		Levels: history.Levels{Pending: levels.Pending, Streams: levels.Streams}}
 	for state, n := range levels.Tasks {
 		if task.State(state).Settled() {
@@ -54,7 +55,7 @@ func (m *measured) sample() history.Sample {
 			s.Levels.Working += n
 		}
 	}
-	for p := range m.partners.Agents() {
+	for p := range partners.Agents() {
 		s.Agents[p.Agent] = counted(p.Gateway.Meter())
 	}
 	return s
@@ -75,11 +76,11 @@ func counted(m *gateway.Meter) history.Counts {
 	return c
 }
 
-// levels returns how much there is now.
-func (o *openStore) levels() *adminapi.Levels {
-	engines := o.Tasks.Engines()
+// levelsOf returns how much there is now.
+func levelsOf(n *node.Node) *adminapi.Levels {
+	engines := n.Tasks.Engines()
 	l := &adminapi.Levels{Tasks: make(map[string]int64), Streams: process.Streams.Total(),
-		Pending: int64(o.Tasks.Webhooks().Counts().Pending)}
+		Pending: int64(n.Tasks.Webhooks().Counts().Pending)}
 	for _, state := range append([]task.State{task.None}, task.States()...) {
 		if !state.Terminal() {
 			l.Tasks[string(stateOf(state))] = engines.InState(state)
@@ -102,7 +103,7 @@ func showOverview(o *openStore, r *http.Request) (any, error) {
 				"since is %q, but must be a duration from 1m to 24h, such as 5m or 6h", text)
 		}
 	}
-	partners := o.partners()
+	partners := o.Partners()
 	if name := q.Get("partner"); name != "" {
 		p := partners.Named(name)
 		if p == nil {
@@ -116,7 +117,7 @@ func showOverview(o *openStore, r *http.Request) (any, error) {
 	report := past.Last(since)
 	out := overviewOf(&report, partners)
 	if q.Get("partner") == "" {
-		out.Now = o.levels()
+		out.Now = levelsOf(o.Node)
 	}
 	return out, nil
 }

@@ -38,7 +38,6 @@ func TestWebhooksOfWhoMayNotCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := &authn.Authenticator{Keys: keys, Tokens: []*authn.Token{{Verifier: verifier}}}
-	nobody := func(string) bool { return false }
 	for _, tc := range []struct {
 		name    string
 		mode    identity.Mode
@@ -64,15 +63,8 @@ func TestWebhooksOfWhoMayNotCall(t *testing.T) {
 	} {
 		g := &Gateway{Name: "agent", callers: tc.callers,
 			leaders: &identity.Guard{Mode: tc.mode, Allow: tc.allow}, app: &App{identities: joined}}
-		a := &App{members: []*Gateway{g}}
-		if got := a.stopped(nobody)(g.name(), tc.leader); got != tc.stopped {
+		if got := !g.permits(tc.leader); got != tc.stopped {
 			t.Errorf("%s: its webhooks are stopped: %t, want %t", tc.name, got, tc.stopped)
 		}
-		if a.stopped(nobody)("another", tc.leader) {
-			t.Errorf("%s: at a Partner that is gone, its webhooks are stopped", tc.name)
-		}
-	}
-	if !new(App).stopped(func(string) bool { return true })("agent", "1.2.3") {
-		t.Error("the webhooks of a Leader without standing go on")
 	}
 }

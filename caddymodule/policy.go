@@ -251,7 +251,7 @@ func (g *Gateway) newPolicy() (*policy.Policy, error) {
 	if g.Policy == nil && len(g.Quotas) == 0 {
 		return nil, nil
 	}
-	c := policy.Config{Ready: g.app.ready, Meter: process.PolicyMeter(g.name()), Log: g.log}
+	c := policy.Config{Ready: g.app.configuration.Ready, Meter: process.PolicyMeter(g.name()), Log: g.log}
 	if g.Policy != nil && g.Policy.Decide != nil {
 		var err error
 		if g.point, err = g.Policy.Decide.open(g.AIC); err != nil {

@@ -167,7 +167,8 @@ func (g *Gateway) takeOver() httpfront.TakeOver {
 	if g.app.Streams.TakeOver == switchOff {
 		return httpfront.TakeOver{}
 	}
-	return httpfront.TakeOver{After: takeOverAfter, Passes: passes, Begin: g.app.takeOver, Log: g.app.accessLog}
+	return httpfront.TakeOver{After: takeOverAfter, Passes: passes, Begin: g.app.configuration.TakeOver,
+		Log: g.app.accessLog}
 }
 
 // The values of completion. Without one, only Leaders of AIP complete their tasks themselves.
@@ -388,7 +389,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 	events, bytes := g.app.store.TaskLimits()
 	return gateway.Config{
 		Process: &process.Process,
-		Ready:   g.app.ready,
+		Ready:   g.app.configuration.Ready,
 		Partner: partner.Config{
 			Name:        g.name(),
 			Terms:       g.Timeouts.terms(),
@@ -414,7 +415,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		Revocation:     &g.app.trust,
 		Inactive:       g.inactive,
 		Issues:         g.issues,
-		InForce:        gatewaysInForce,
+		InForce:        process.Gateways,
 		AAC:            tokens,
 		Policy:         decides,
 		Watch:          g.watch(),
@@ -426,7 +427,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 			Patience:     streamPatience * time.Duration(g.WriteTimeout),
 			Max:          g.Limits.Streams,
 			MaxPerLeader: g.Limits.StreamsPerLeader,
-			Drain:        g.app.draining,
+			Drain:        g.app.configuration.Draining,
 			Exit:         process.Exiting,
 			DrainFor:     time.Duration(g.app.Drain),
 		},

@@ -21,7 +21,7 @@ const redacted = "REDACTED"
 // turn can push in place of its agent. Caddy has noted the request before any handler, and shows it as it came. So its
 // line is left out, and write writes another one when answer has the answer.
 func masksPush(w http.ResponseWriter, r *http.Request) (answer http.ResponseWriter, write func()) {
-	app := newest.Load()
+	app := newest()
 	if app == nil {
 		return w, func() {}
 	}

@@ -118,7 +118,7 @@ func (a *App) followRegistrations() {
 	for _, g := range a.members {
 		if g.registered && !seen[g.registration()] { // mounts of a Partner may share a URL
 			seen[g.registration()] = true
-			a.checking.Go(func() { g.followRegistration(a.draining) })
+			a.configuration.Go(func(ctx context.Context) { g.followRegistration(ctx) })
 		}
 	}
 }

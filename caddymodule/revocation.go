@@ -233,7 +233,7 @@ func (v *RevocationVerifier) VerifyClientCertificate(_ [][]byte, chains [][]*x50
 	if len(chains) == 0 {
 		return nil
 	}
-	if bad := v.app.ready(ctx); bad != nil {
+	if bad := v.app.configuration.Ready(ctx); bad != nil {
 		return bad
 	}
 	for _, chain := range chains {

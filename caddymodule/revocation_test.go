@@ -4,16 +4,12 @@ package caddymodule
 
 import (
 	"crypto/x509"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
 	"github.com/aip-gateway/aip-gateway/node"
-	"github.com/aip-gateway/aip-gateway/replay"
-	"github.com/aip-gateway/aip-gateway/replay/shard"
 	"github.com/aip-gateway/aip-gateway/trust/kept"
 	"github.com/aip-gateway/aip-gateway/trust/revocation"
 )
@@ -26,6 +22,25 @@ func provisioned(t *testing.T, r *Revocation) *Revocation {
 	}
 	t.Cleanup(r.stop)
 	return r
+}
+
+// started returns a configuration that has started, over a store in memory, until the test ends.
+func started(t *testing.T) *node.Configuration {
+	t.Helper()
+	c := node.NewProcess(node.Host{}).NewConfiguration()
+	if err := c.Open(node.Store{Driver: new(MemoryStore), Name: "memory"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(node.Settings{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.Stop()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
 }
 
 // TestRevocationOverReload: a configuration with the same settings goes on with what is known, and one with others does
@@ -84,9 +99,8 @@ func TestVerifierOfRoot(t *testing.T) {
 	}
 	list := &Revocation{Sources: []RevocationSource{{Kind: string(revocation.CRL), Location: "none.crl"}}}
 	asked := &Revocation{Sources: []RevocationSource{{Kind: string(revocation.OCSP), Location: "http://127.0.0.1:1"}}}
-	a := &App{Revocation: provisioned(t, list), started: make(chan struct{})}
+	a := &App{Revocation: provisioned(t, list), configuration: started(t)}
 	a.trust.app = a
-	close(a.started)
 	chains := [][]*x509.Certificate{{leaf, root}}
 	v := &RevocationVerifier{a}
 	if err := v.VerifyClientCertificate(nil, chains); err == nil {
@@ -109,14 +123,9 @@ func TestRootsNoLongerRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := replay.NewMemory(replay.Settings{})
-	leaders, err := kept.Open(shard.One(store), time.Now, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &App{opened: &openStore{Node: node.Node{Leaders: leaders}}, started: make(chan struct{})}
+	a := &App{configuration: started(t)}
 	a.trust.app = a
-	close(a.started)
+	leaders := a.configuration.Node().Leaders
 	chain := []*x509.Certificate{leaf, leaf}
 	if err := leaders.Called(t.Context(), "leader", kept.Proof{Chain: chain, Pool: rootPool}, true); err != nil {
 		t.Fatal(err)

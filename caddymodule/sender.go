@@ -41,7 +41,7 @@ func senderOf(partner string) string {
 	if _, err := identity.ParseAIC(partner); err == nil {
 		return partner
 	}
-	if now := newest.Load(); now != nil {
+	if now := newest(); now != nil {
 		for _, g := range now.mounts[partner] {
 			if aic := g.sender(); aic != "" {
 				return aic

@@ -66,8 +66,8 @@ func adminNodes(t *testing.T, n int) (all []*adminNode) {
 	t.Helper()
 	shards, quiet := replaytest.NewShards(4), slog.New(slog.DiscardHandler)
 	for range n {
-		a := &adminNode{openStore: new(openStore), node: shards.Node()}
-		err := a.Open(node.Config{Process: node.NewProcess(), Shards: shard.Join(a.node, quiet),
+		a := &adminNode{openStore: &openStore{Node: new(node.Node)}, node: shards.Node()}
+		err := a.Open(node.Config{Process: node.NewProcess(node.Host{}), Shards: shard.Join(a.node, quiet),
 			Log: func(string) *slog.Logger { return quiet }})
 		if err != nil {
 			t.Fatal(err)
@@ -88,7 +88,7 @@ func adminNodes(t *testing.T, n int) (all []*adminNode) {
 		all = append(all, a)
 		t.Cleanup(func() {
 			a.gateway.Unregister()
-			if err := a.Close(); err != nil {
+			if err := a.Node.Close(); err != nil {
 				t.Error(err)
 			}
 			a.gateway.Close()

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -24,18 +24,7 @@ import (
 // drivers or their stores can do is an interface where it is used.
 type StoreDriver interface {
 	caddy.Module
-
-	// Location says where the store is. Configurations whose drivers have the same name and location share one store. It
-	// is empty if the driver has one store in a process.
-	Location() string
-
-	// Open opens the store, which outlives the configuration, and so uses nothing that ends with it: the settings of later
-	// ones come by replay.Store.Configure, and log is that of the process. Open is not called while the store of this
-	// location is open.
-	Open(log *slog.Logger) (replay.Store, error)
-
-	// Settings returns what is in force in the store while this configuration is the newest.
-	Settings() replay.Settings
+	node.Driver
 
 	// TaskLimits returns how many events of one task are kept, and how many bytes of them.
 	TaskLimits() (events int, bytes int64)

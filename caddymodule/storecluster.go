@@ -97,7 +97,7 @@ type description struct {
 }
 
 func (m *clusterMember) describe(context.Context, int, []byte) ([]byte, error) {
-	return json.Marshal(description{m.host.Partners(), m.Since()})
+	return json.Marshal(description{m.host.PartnerNames(), m.Since()})
 }
 
 // Report implements node.Member.

@@ -32,7 +32,7 @@ import (
 type testHost struct{ partner string }
 
 func (testHost) Gateway(string) *gateway.Gateway { return nil }
-func (h testHost) Partners() []string            { return []string{h.partner} }
+func (h testHost) PartnerNames() []string        { return []string{h.partner} }
 func (testHost) Busy(int) string                 { return "" }
 
 // joinWorld has a process join others in memory.
@@ -178,7 +178,7 @@ func TestListBeforeJoining(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := &openStore{Node: node.Node{Shards: shard.Join(j, log)}}
+		o := &openStore{Node: &node.Node{Shards: shard.Join(j, log)}}
 		o.openAdmin()
 		r := httptest.NewRequestWithContext(t.Context(), "GET", adminapi.Tasks, nil)
 		if _, err := either(listTasks, spreadAnswers[adminapi.Tasks])(o, r); task.KindOf(err) != task.StoreUnavailable {

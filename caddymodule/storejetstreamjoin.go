@@ -24,8 +24,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay/jetstream"
 )
 
-// Continues implements SharedDriver. Where the store is, and who this process is among the others, is said once.
-func (s *JetStreamStore) Continues(newer StoreDriver) error {
+// Continues implements node.SharedDriver. Where the store is, and who this process is among the others, is said once.
+func (s *JetStreamStore) Continues(newer node.Driver) error {
 	now, then := *newer.(*JetStreamStore), *s
 	now.StoreLimits, then.StoreLimits = StoreLimits{}, StoreLimits{}
 	if reflect.DeepEqual(now, then) {
@@ -35,8 +35,8 @@ func (s *JetStreamStore) Continues(newer StoreDriver) error {
 		"runs; restart it: it hands its tasks to the other gateways first")
 }
 
-// Join implements SharedDriver.
-func (s *JetStreamStore) Join(log *slog.Logger, host node.SharedHost) (SharedStore, error) {
+// Join implements node.SharedDriver.
+func (s *JetStreamStore) Join(log *slog.Logger, host node.SharedHost) (node.SharedStore, error) {
 	if len(s.Monitor) == 0 {
 		log.Warn("the NATS servers must sync each write, which is not checked without monitor")
 	}

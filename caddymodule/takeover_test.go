@@ -7,13 +7,13 @@ import "testing"
 // TestTakenOver: of what has outlived its request, only streams count as taken over, and not connections of AUN. Both
 // are waited for.
 func TestTakenOver(t *testing.T) {
-	a := new(App)
+	a := &App{configuration: process.NewConfiguration()}
 	streams, all := process.TakenOver.Total(), process.Detached.Total()
 	for _, c := range []struct {
 		what    string
 		begin   func() func()
 		streams int64
-	}{{"a connection of AUN", a.detach, 0}, {"a stream", a.takeOver, 1}} {
+	}{{"a connection of AUN", a.configuration.Detach, 0}, {"a stream", a.configuration.TakeOver, 1}} {
 		end := c.begin()
 		if n, of := process.TakenOver.Total()-streams, process.Detached.Total()-all; n != c.streams || of != 1 {
 			t.Errorf("%s: %d streams of %d", c.what, n, of)

@@ -110,7 +110,7 @@ func (e *examination) issuers(ctx context.Context, g *Gateway) {
 // listIssuers answers with the issuers of tokens of the configuration that is in force.
 func listIssuers(o *openStore, r *http.Request) (any, error) {
 	only, list := r.URL.Query().Get("partner"), adminapi.IssuerList{Issuers: []adminapi.Issuer{}}
-	for _, p := range o.partners() {
+	for _, p := range o.Partners() {
 		if only != "" && only != p.Name {
 			continue
 		}

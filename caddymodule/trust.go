@@ -104,17 +104,18 @@ func (t *trust) checkKnown(ctx context.Context, chains [][]*x509.Certificate, _ 
 
 // Called implements gateway.Revocation.
 func (t *trust) Called(ctx context.Context, leader string, chains [][]*x509.Certificate, lasts bool) error {
-	if err := t.app.ready(ctx); err != nil {
+	if err := t.app.configuration.Ready(ctx); err != nil {
 		return err
 	}
-	if !t.isJudging() && !t.app.opened.Leaders.Lost(leader) { // of which another configuration may have judged
+	leaders := t.app.configuration.Node().Leaders
+	if !t.isJudging() && !leaders.Lost(leader) { // another configuration may have judged
 		return nil
 	}
 	chain, err := t.counting(ctx, chains, nil, false) // Check has asked
 	if err != nil {
 		return err
 	}
-	if err := t.app.opened.Leaders.Called(ctx, leader, roots.proof(chain), lasts); err != nil {
+	if err := leaders.Called(ctx, leader, roots.proof(chain), lasts); err != nil {
 		return partner.StoreError(err, "the certificate of the Leader cannot be stored")
 	}
 	return nil
@@ -191,7 +192,7 @@ func (a *App) recheck(ctx context.Context, log *slog.Logger) {
 			asking, end := context.WithTimeout(ctx, recheckEvery)
 			process.Recheck(asking, a.trust.Check)
 			end()
-			leaders := a.opened.Leaders
+			leaders := a.configuration.Node().Leaders
 			if now := a.trust.generation() + leaders.Gained(); now != by || time.Since(judged) >= judgeEvery {
 				leaders.Judge(ctx, a.trust.keeps) // webhooks of those without standing stop
 				judged, by = time.Now(), now
@@ -200,7 +201,7 @@ func (a *App) recheck(ctx context.Context, log *slog.Logger) {
 			leaders.Learn(asking)
 			end()
 			for _, leader := range leaders.AllLost() {
-				a.opened.Groups.LeaveAll(leader)
+				a.configuration.Node().Groups.LeaveAll(leader)
 			}
 		}
 		select {

@@ -43,28 +43,28 @@ type Member interface {
 }
 
 const (
-	// firstTry is how long the start of a configuration waits for the servers, so that mistakes are found by it.
+	// firstTry is the time of a configuration's start for the servers, so as to find mistakes.
 	firstTry = 10 * time.Second
-	// retryJoin is after how long it is tried again.
+	// retryJoin is the time between two tries.
 	retryJoin = time.Second
 )
 
-// errPassing marks an error of a process that joins, which may pass by itself.
+// errPassing marks an error of a joining process, if it may pass by itself.
 var errPassing = errors.New("it is tried again")
 
-// passesByItself reports whether an error of a process that joins may pass by itself.
+// passesByItself reports whether an error of a joining process may pass by itself.
 func passesByItself(err error) bool {
 	return errors.Is(err, errPassing) || errors.Is(err, replay.ErrUnavailable)
 }
 
-// MayPass returns an error that may pass by itself, with the same text.
+// MayPass marks an error as one to pass by itself, with the same text.
 func MayPass(err error) error { return passingError{err} }
 
 type passingError struct{ error }
 
 func (e passingError) Unwrap() []error { return []error{e.error, errPassing} }
 
-// Joining is the part of this process in a store that several share. Until it is a member, everything is unavailable,
+// Joining is the part of this process in a shared store. Until it is a member, everything is unavailable,
 // and it tries again. It implements SharedStore.
 type Joining struct {
 	count int
@@ -74,7 +74,7 @@ type Joining struct {
 
 	exiting context.Context // done when the process is about to end
 
-	ctx  context.Context // of the goroutine that tries
+	ctx  context.Context // of the trying goroutine
 	stop context.CancelFunc
 	work sync.WaitGroup
 
@@ -82,15 +82,15 @@ type Joining struct {
 
 	mu       sync.Mutex
 	member   Member // nil until then
-	problem  error  // why there is none
+	problem  error  // the reason for none
 	services map[string]func(ctx context.Context, shard int, request []byte) ([]byte, error)
 	settings replay.Settings
-	stores   map[*openShard]struct{} // that this process owns
+	stores   map[*openShard]struct{} // of this process
 }
 
-// JoinConfig is what a Joining needs.
+// JoinConfig is the environment of a Joining.
 type JoinConfig struct {
-	Shards   int             // how many the store has
+	Shards   int             // their number
 	Name     string          // of this process among the others
 	Settings replay.Settings // of the whole store
 	Log      *slog.Logger
@@ -100,7 +100,7 @@ type JoinConfig struct {
 	Join func(context.Context) (Member, error)
 }
 
-// Join begins to join. The error is one that does not pass by itself.
+// Join begins to join. Its error does not pass by itself.
 func Join(c JoinConfig) (*Joining, error) {
 	j := &Joining{count: c.Shards, name: c.Name, log: c.Log, join: c.Join, settings: c.Settings, exiting: c.Exiting,
 		joined:   make(chan struct{}),
@@ -160,7 +160,7 @@ func (j *Joining) try(ctx context.Context) error {
 	return nil
 }
 
-// Member returns what this process is among the others. The error is that of an operator, while it is none.
+// Member returns the membership of this process. Its error, before there is one, is for an operator.
 func (j *Joining) Member() (Member, error) {
 	if m := j.now(); m != nil {
 		return m, nil
@@ -175,7 +175,7 @@ func (j *Joining) now() Member {
 	return j.member
 }
 
-// errNotJoined returns why this process is no member.
+// errNotJoined returns the reason for no membership.
 func (j *Joining) errNotJoined() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -221,7 +221,7 @@ func (j *Joining) Open(ctx context.Context, shard int) (replay.Store, <-chan str
 	return s, lost, nil
 }
 
-// openShard is the store of a shard that this process owns.
+// openShard is the store of a shard of this process.
 type openShard struct {
 	replay.Store
 	of *Joining
@@ -260,7 +260,7 @@ func (j *Joining) Configure(s replay.Settings) {
 	}
 }
 
-// Writable implements Storage: whether this process can act, and write to the shards that it owns.
+// Writable implements Storage: whether this process can act, and write to its shards.
 func (j *Joining) Writable() error {
 	m := j.now()
 	if m == nil {
@@ -311,7 +311,7 @@ func (j *Joining) Execute(
 	if err == nil || ctx.Err() != nil || context.Cause(waiting) != errExiting {
 		return r, err
 	}
-	again := *c // the same message, which is carried out once
+	again := *c // the same message, carried out once
 	again.Terms.Response, again.Blocking = task.NoWait, false
 	if c.Message.ID == "" {
 		again.Message = task.Message{Command: task.Get, TaskID: c.Message.TaskID, SenderID: c.Message.SenderID}

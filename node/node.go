@@ -21,14 +21,18 @@ import (
 	"github.com/aip-gateway/aip-gateway/trust/policy"
 )
 
-// Patience is how long a question to all gateways waits for those that do not answer.
+// Patience is the time for all gateways to answer a question.
 const Patience = 5 * time.Second
 
-// Node is what works on the shards of an open store: the life-cycle and the webhooks of tasks, the groups in which
-// Partners take part, and what is kept of callers. Configurations share it. The zero value is ready for Open.
+// Node has the engines of an open store: the life-cycle and the webhooks of tasks, the groups of Partners, and the
+// certificates, quotas and tokens of callers. Configurations share it. The zero value is ready for Open.
 type Node struct {
 	Process *Process
+	Store   Store       // of the first configuration
+	Storage Storage     // after its opening
+	Shared  SharedStore // the same, if other processes use it, too; otherwise nil
 	Shards  *shard.Set
+	Beside  Beside // of the host; nil for nothing
 
 	Tasks   *gateway.Tasks
 	Groups  *group.Engine
@@ -43,23 +47,29 @@ type Node struct {
 	log     func(name string) *slog.Logger
 	working atomic.Pointer[gateway.Tasks] // Tasks, for Busy, which may be asked before
 
-	late    sync.Mutex       // held while what follows is opened, for as long as a shard takes to open or close
+	late    sync.Mutex       // held while the two below are opened, as long as a shard takes to open or close
 	indexed *aunfront.Index  // of AUN; opened when it is first needed
 	mailbox *mailbox.Mailbox // likewise
 
 	unshare func() // ends that connections of AUN are those of all gateways
+
+	users  int     // under the mutex opening of the process's nodes
+	tracer *tracer // nil outside a process's nodes
+
+	mu             sync.Mutex
+	configurations []*Configuration // between Start and Stop, oldest first
 }
 
-// Config is what a Node needs of its host.
+// Config is the environment of a Node.
 type Config struct {
 	Process *Process
 	Shards  *shard.Set
 	Owners  gateway.Owners                 // has other processes execute calls; nil if the store is not shared
 	Tracer  trace.TracerProvider           // nil for none
-	Log     func(name string) *slog.Logger // the log of a part of the process, which outlives configurations
+	Log     func(name string) *slog.Logger // the log of a part of the process
 }
 
-// Open opens what works on the shards. After an error, they are closed.
+// Open opens the engines of the shards. After an error, the shards are closed.
 func (n *Node) Open(c Config) (err error) {
 	n.Process, n.Shards, n.log = c.Process, c.Shards, c.Log
 	if n.Tasks, err = gateway.OpenTasks(n.Shards, c.Tracer, c.Log("aip.notify")); err != nil {
@@ -85,7 +95,7 @@ func (n *Node) Open(c Config) (err error) {
 	return nil
 }
 
-// Close stops the work on all tasks, which the next process resumes, and closes the shards.
+// Close stops the work on all tasks, for the next process to resume, and closes the shards.
 func (n *Node) Close() error {
 	defer n.Tails.Close()
 	n.unshare()
@@ -127,6 +137,22 @@ func (n *Node) Mailbox() (*mailbox.Mailbox, error) {
 		n.mailbox = m
 	}
 	return n.mailbox, nil
+}
+
+// Gateway implements SharedHost.
+func (n *Node) Gateway(partner string) *gateway.Gateway {
+	if p := n.Partners().Named(partner); p != nil {
+		return p.Gateway
+	}
+	return nil
+}
+
+// PartnerNames implements SharedHost.
+func (n *Node) PartnerNames() (names []string) {
+	for p := range n.Partners().Each() {
+		names = append(names, p.Name)
+	}
+	return names
 }
 
 // Owned returns the shards that this process owns now.

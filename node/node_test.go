@@ -18,7 +18,7 @@ func TestNode(t *testing.T) {
 	if why := n.Busy(0); why != "" {
 		t.Errorf("before it is open, another process may not take over: %s", why)
 	}
-	err := n.Open(Config{Process: NewProcess(), Shards: shard.One(store),
+	err := n.Open(Config{Process: NewProcess(Host{}), Shards: shard.One(store),
 		Log: func(string) *slog.Logger { return slog.New(slog.DiscardHandler) }})
 	if err != nil {
 		t.Fatal(err)

@@ -3,9 +3,13 @@
 package node
 
 import (
+	"fmt"
 	"iter"
+	"slices"
 
+	"github.com/aip-gateway/aip-gateway/front/group"
 	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/trust/aac"
 	"github.com/aip-gateway/aip-gateway/trust/policy"
 	"github.com/aip-gateway/aip-gateway/trust/token"
 )
@@ -21,7 +25,41 @@ type Partner struct {
 
 	Gateway *gateway.Gateway
 	Policy  *policy.Policy  // nil for none
+	AAC     *aac.Gate       // nil for none
 	Issuers token.Verifiers // of its callers' tokens
+	Group   *group.Config   // how it takes part in groups; nil if it does not
+
+	// Permits reports whether a Leader could call, as far as the mount alone says it. Nil permits all.
+	Permits func(leader string) bool
+
+	member *group.Partner // while it takes part in groups
+}
+
+// register has the Partner work with the engines of a node.
+func (p *Partner) register(n *Node) (err error) {
+	if p.AAC != nil {
+		p.AAC.Open(n.Used)
+	}
+	if p.Policy != nil {
+		p.Policy.Open(n.Book)
+	}
+	p.Gateway.Register(n.Tasks)
+	if p.Group == nil {
+		return nil
+	}
+	if p.member, err = n.Groups.Register(*p.Group); err != nil {
+		return fmt.Errorf("group: %w", err)
+	}
+	p.Gateway.TakePart(p.member)
+	return nil
+}
+
+// unregister leaves the tasks and the memberships to another configuration, if there is one.
+func (p *Partner) unregister() {
+	if p.member != nil {
+		p.member.Unregister()
+	}
+	p.Gateway.Unregister()
 }
 
 // Partners are those of a configuration, with each of their mounts.
@@ -81,4 +119,17 @@ func (all Partners) Resolve(typed string) string {
 		}
 	}
 	return typed
+}
+
+// stopped returns what reports whether nothing is sent to the webhooks of a Leader of a Partner now: it has lost its
+// standing, or by this configuration it could not call. The webhooks of a Partner that is gone go on, as its tasks do.
+func (all Partners) stopped(lost func(leader string) bool) func(partner, leader string) bool {
+	mounts := make(map[string][]*Partner)
+	for _, p := range all {
+		mounts[p.Name] = append(mounts[p.Name], p)
+	}
+	return func(partner, leader string) bool {
+		may := func(p *Partner) bool { return p.Permits == nil || p.Permits(leader) }
+		return lost(leader) || len(mounts[partner]) > 0 && !slices.ContainsFunc(mounts[partner], may)
+	}
 }

@@ -44,3 +44,25 @@ func TestPartners(t *testing.T) {
 		t.Errorf("a Partner of each agent (-want +got):\n%s", diff)
 	}
 }
+
+// TestStopped: nothing is sent to the webhooks of a Leader without standing, nor of one that no mount of the Partner
+// would let in. At a Partner that is gone, they go on.
+func TestStopped(t *testing.T) {
+	may := func(leaders ...string) func(string) bool {
+		return func(leader string) bool { return slices.Contains(leaders, leader) }
+	}
+	all := Partners{{Name: "a", Permits: may("one")}, {Name: "a", Permits: may("two")}, {Name: "open"}}
+	stopped := all.stopped(may("lost"))
+	got := make(map[string]bool)
+	for _, partner := range []string{"a", "open", "gone"} {
+		for _, leader := range []string{"one", "two", "three", "lost"} {
+			got[partner+" "+leader] = stopped(partner, leader)
+		}
+	}
+	want := map[string]bool{"a one": false, "a two": false, "a three": true, "a lost": true, "open one": false,
+		"open two": false, "open three": false, "open lost": true, "gone one": false, "gone two": false,
+		"gone three": false, "gone lost": true}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

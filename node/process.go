@@ -4,6 +4,7 @@ package node
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,7 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/trust/token"
 )
 
-// Process is the state that all configurations share. There is one in a process.
+// Process is the state of all configurations together. There is one in a process.
 type Process struct {
 	gateway.Process // what gateways share
 
@@ -26,11 +27,19 @@ type Process struct {
 	// counts the streams alone.
 	Detached, TakenOver Counter
 
+	host    Host
+	nodes   nodes
+	inForce inForce
+	newest  atomic.Pointer[Configuration] // see Newest
+
 	// Exiting is done when the process is about to exit. It ends calls that wait for a task, also those of configurations
 	// that were replaced, and the answers of the sample agent.
 	Exiting context.Context
 	// Exit ends Exiting.
 	Exit context.CancelFunc
+
+	// Beside opens the host's side of each node. Nil for nothing. It is set before the first node is opened.
+	Beside func(*Node) Beside
 
 	Feeds     Feeds           // of registries
 	Tailing   atomic.Int32    // streams of tasks that operators have open
@@ -49,21 +58,41 @@ type Process struct {
 	policies, tokens sync.Map // meters of all Partners, by their names. They are small and are kept
 }
 
+// Host is the environment of a process. The zero value logs nothing.
+type Host struct {
+	Log     func(name string) *slog.Logger // the log of a part of the process
+	Exiting func() bool                    // whether the process is about to exit, and so no configuration follows
+}
+
+// Beside is the host's side of a node, and is closed before it.
+type Beside interface{ Close() }
+
 // NewProcess returns the state of a process that begins.
-func NewProcess() *Process {
-	p := &Process{Began: time.Now()}
+func NewProcess(h Host) *Process {
+	p := &Process{Began: time.Now(), host: h}
 	p.Directory = directory.New(&p.Agents)
 	p.Exiting, p.Exit = context.WithCancel(context.Background())
 	return p
 }
 
-// PolicyMeter returns what counts the decisions of a Partner's policies.
+// log returns the log of a part of the process.
+func (p *Process) log(name string) *slog.Logger {
+	if p.host.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return p.host.Log(name)
+}
+
+// IsExiting reports whether the process is about to exit, and so no configuration follows.
+func (p *Process) IsExiting() bool { return p.host.Exiting != nil && p.host.Exiting() }
+
+// PolicyMeter returns the meter of the decisions of a Partner's policies.
 func (p *Process) PolicyMeter(partner string) *policy.Meter {
 	m, _ := p.policies.LoadOrStore(partner, new(policy.Meter))
 	return m.(*policy.Meter)
 }
 
-// TokenMeter returns what counts the access tokens of a Partner's callers.
+// TokenMeter returns the meter of the access tokens of a Partner's callers.
 func (p *Process) TokenMeter(partner string) *aac.Meter {
 	m, _ := p.tokens.LoadOrStore(partner, new(aac.Meter))
 	return m.(*aac.Meter)

@@ -43,7 +43,7 @@ func TestCounterWaits(t *testing.T) {
 
 // TestMetersAreKept: a Partner has one meter of each kind, whichever configuration asks.
 func TestMetersAreKept(t *testing.T) {
-	p := NewProcess()
+	p := NewProcess(Host{})
 	policies, tokens := p.PolicyMeter("one"), p.TokenMeter("one")
 	if policies != p.PolicyMeter("one") || tokens != p.TokenMeter("one") {
 		t.Error("a Partner has two meters")
@@ -55,7 +55,7 @@ func TestMetersAreKept(t *testing.T) {
 
 // TestExit ends what waits for the end of the process.
 func TestExit(t *testing.T) {
-	p := NewProcess()
+	p := NewProcess(Host{})
 	if p.Exiting.Err() != nil {
 		t.Error("the process ends at its beginning")
 	}

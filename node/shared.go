@@ -12,20 +12,20 @@ import (
 // SharedHost is what a SharedStore needs to know of this process. Its methods may be called by any number of goroutines
 // at once.
 type SharedHost interface {
-	// Gateway returns the gateway of a Partner in the configuration that is in force, by its name; nil for none.
+	// Gateway returns the gateway of a Partner in the configuration in force, by its name; nil for none.
 	Gateway(partner string) *gateway.Gateway
-	// Partners returns the names of the Partners in that configuration.
-	Partners() []string
+	// PartnerNames returns the names of the Partners in that configuration.
+	PartnerNames() []string
 	// Busy returns why another process should not take over a shard of this one now; empty if it may.
 	Busy(shard int) string
 }
 
-// SharedStore is the part of this process in a store that several share.
+// SharedStore is the part of this process in a shared store.
 type SharedStore interface {
 	replay.Shards
 	Storage
 
-	// Owners hands calls to the processes that own shards.
+	// Owners hands calls to the owners of shards.
 	Owners() gateway.Owners
 
 	// HandOver has the other processes take over all shards of this one, and returns when they have, when no other one

@@ -20,18 +20,18 @@ import (
 // bound, and counts the rest. So what a stream leaves out is known, also where answers are lost, or do not come for a
 // time.
 
-// MaxTails is how many streams of changes there may be at once: of operators, and of what other gateways ask for.
+// MaxTails is the greatest number of streams of changes at once: of operators, and of other gateways.
 const MaxTails = 64
 
 // ErrTails refuses a stream beyond MaxTails.
 var ErrTails = task.Errorf(task.LimitExceeded, "%d streams of tasks are open, which is the most there may be", MaxTails)
 
 const (
-	askChanges   = 500 * time.Millisecond // how often
-	forgetTail   = 10 * time.Minute       // without a question, after which a tail ends
-	quietTail    = 30 * time.Second       // without a question, after which a tail makes room for another one
-	maxAllTailed = 10_000                 // changes of all gateways that wait for one client
-	maxTailed    = 1000                   // changes of one gateway that it keeps for a stream of another one
+	askChanges   = 500 * time.Millisecond // between two questions
+	forgetTail   = 10 * time.Minute       // without a question, until a tail ends
+	quietTail    = 30 * time.Second       // without a question, until a tail makes room for another one
+	maxAllTailed = 10_000                 // waiting changes of all gateways for one client
+	maxTailed    = 1000                   // changes of one gateway for a stream of another one
 )
 
 // tailQuestion asks for the changes that the stream with an ID has not seen. The first one begins a tail, and one with
@@ -51,7 +51,7 @@ type tailed struct {
 	After   uint64 // how many changes of the tail came before
 }
 
-// Tails are those that other gateways ask for, and the way to theirs.
+// Tails are the tails for other gateways, and the way to theirs.
 type Tails struct {
 	tasks   *partner.Process
 	service *ask.Service[tailQuestion, tailed]
@@ -141,10 +141,10 @@ func (t *Tails) Close() {
 	t.open = nil
 }
 
-// last returns how many changes the tail had in all.
+// last returns the number of all changes of the tail.
 func (t *tailed) last() uint64 { return t.After + uint64(len(t.Changes)) + t.Lost }
 
-// see leaves out what has been seen.
+// see leaves out the seen changes.
 func (t *tailed) see(seen uint64) {
 	if seen <= t.After {
 		return
@@ -154,7 +154,7 @@ func (t *tailed) see(seen uint64) {
 	t.Changes, t.Lost, t.After = t.Changes[kept:], t.Lost-(n-kept), t.After+n
 }
 
-// add adds changes, and how many were lost after them.
+// add adds changes, and the number of those lost after them.
 func (t *tailed) add(changes []partner.Change, lost uint64) {
 	n := 0
 	if t.Lost == 0 {
@@ -184,11 +184,11 @@ type place struct {
 	gone bool // the gateway is not there any more
 }
 
-// found is what waits for the client.
+// found are the waiting changes.
 type found struct {
 	changes []partner.Change
 	lost    uint64
-	unknown []string // gateways of which it is not known how many changes are lost
+	unknown []string // gateways with an unknown number of lost changes
 }
 
 // Follow begins to follow the changes at all gateways. It fails if one of them has as many tails as it may.
@@ -244,7 +244,7 @@ func (f *AllTail) ask(ctx context.Context) (full error) {
 	return full
 }
 
-// take takes what a gateway has answered.
+// take takes the answer of a gateway.
 func (f *AllTail) take(node string, a *tailed) {
 	p := f.places[node]
 	var fresh found
