@@ -49,6 +49,18 @@ const (
 	replayRefuse = "refuse"
 )
 
+// aacOption returns what reads the option. Syntax:
+//
+//	aac {
+//		issuer         <issuer> [<url>]
+//		audience       <name>...
+//		require
+//		replay         off|refuse
+//		algorithms     <algorithm>...
+//		leeway         <duration>
+//		allow_networks <cidr>...
+//		ca             <file>...
+//	}
 func aacOption(p *conf.Parser, into **AAC) func() {
 	return func() {
 		a := new(AAC)

@@ -15,12 +15,17 @@ import (
 
 // AgentTLS holds the certificates of the agent and of the gateway as its client. The roots are read when the
 // configuration is loaded, the certificate and its key for each connection.
+//
+// # Which server is meant
+//
+// The root of ACPs signs any host name, and so only the AIC says whose a server is. With aic, the certificate must have
+// this AIC, or one of several, and the host name is not looked at; verify both asks for the name as well. It is checked
+// with each connection, also where a session is resumed. Another server gets no request.
 type AgentTLS struct {
 	// PEM files with the trusted roots of the agent's certificate. Default: the system's.
 	CA []string `json:"ca,omitempty"`
 
-	// The PEM file with the gateway's client certificate, which AIP Partners require.
-	// Default: none.
+	// The PEM file with the gateway's client certificate, which AIP Partners require. Default: none.
 	Cert string `json:"cert,omitempty"`
 
 	// The PEM file with the key of cert. Required with it.
@@ -35,8 +40,8 @@ type AgentTLS struct {
 
 	ServerIdentity
 
-	// Whether the agent's certificate is refused where it is revoked, by the sources of the app's option revocation,
-	// with each connection. Default: it is not asked.
+	// Whether the agent's certificate is refused where it is revoked, by the sources of the app's option revocation, with
+	// each connection. Default: it is not asked.
 	Revocation bool `json:"revocation,omitempty"`
 
 	judge judge // set with Revocation

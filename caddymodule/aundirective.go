@@ -66,7 +66,9 @@ func (s *AUNSite) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	return next.ServeHTTP(w, r)
 }
 
-// UnmarshalCaddyfile reads the directive, which has no arguments.
+// UnmarshalCaddyfile reads the directive. Syntax:
+//
+//	aip_aun
 func (*AUNSite) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return conf.ReadDirective(d)
 }

@@ -27,17 +27,13 @@ func init() {
 // parseApp parses the global option. Syntax:
 //
 //	aip {
-//		store <driver> ...
-//		notify {
-//			attempts        <n>
-//			timeout         <duration>
-//			concurrency     <n>
-//			allow_networks  <cidr>...
-//			certificate_for <receiver>...
-//			signing_key     <key>
-//			callback        <url>
-//			keep_bodies
+//		store <driver>
+//		drain <duration>
+//		identities {
+//			<aic> <name>...
 //		}
+//		issuer <name> { ... }
+//		notify { ... }
 //		streams {
 //			take_over      on|off
 //			release_memory on|off
@@ -48,17 +44,13 @@ func init() {
 //		traces {
 //			link <url>
 //		}
-//		identities {
-//			<aic> <aid>
-//		}
 //		aun { ... }
-//		issuer <name> { ... }
 //		revocation { ... }
-//		amp [<directory>] { ... }
-//		discovery <url>... { ... }
-//		find { ... }
+//		certificates <directory> { ... }
 //		registry <url> { ... }
-//		drain <duration>
+//		find { ... }
+//		discovery <url>... { ... }
+//		amp [<directory>] { ... }
 //	}
 func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 	if existing != nil {
@@ -105,6 +97,18 @@ func (a *App) readFrom(p *conf.Parser) {
 	})
 }
 
+// notifyOption returns what reads the option. Syntax:
+//
+//	notify {
+//		attempts        <n>
+//		timeout         <duration>
+//		concurrency     <n>
+//		allow_networks  <cidr>...
+//		certificate_for <receiver>...
+//		signing_key     <key>
+//		callback        <url>
+//		keep_bodies
+//	}
 func notifyOption(p *conf.Parser, n *Notify) func() {
 	return p.Section(conf.Options{
 		"attempts":        p.Number(&n.Attempts),
@@ -125,77 +129,21 @@ func notifyOption(p *conf.Parser, n *Notify) func() {
 // parseDirective parses the directive. Syntax:
 //
 //	aip_gateway [<matcher>] [[<dialect>] <url>] {
-//		agent [<dialect>] <url> | aip <aic> | aun <aid> [<url>] {
-//			header_up <name> <value>
-//			timeout   <duration>
-//			retry_for <duration>
-//			streams   auto|on|off
-//			resend    [never|always] [after <duration>]
-//			max_runs  <n>
-//			max_runs_per_leader <n>
-//			check     <duration>
-//			expose      none|status|product
-//			cancel_path <path>
-//			identity    <file>
-//			roots       <file>...
-//			idle_window <duration>
-//			tls {
-//				ca          <file>...
-//				client_cert <cert> <key>
-//				server_name <name>
-//				revocation
-//			}
-//		}
-//		name      <name>
-//		aic       <aic>|registered
-//		aid       <aid>
-//		base_path <path>
-//		callers   <dialect>...
-//		identity  required|optional|off
-//		allow     <aic>...
-//		aac {
-//			issuer         <issuer> [<url>]
-//			audience       <name>...
-//			require
-//			replay         off|refuse
-//			algorithms     <algorithm>...
-//			leeway         <duration>
-//			allow_networks <cidr>...
-//			ca             <file>...
-//		}
-//		policy {
-//			allow|deny [<name>] [<condition> <value>...] {
-//				aic         <aic>...
-//				registrar   <aic>...
-//				vendor      <aic>...
-//				ontology    <aic>...
-//				leader      <leader>...
-//				certificate <attribute> <value>...
-//				claim       <name> <value>...
-//				dialect     <dialect>...
-//				command     <command>...
-//				method      <method>...
-//				skill       <skill>...
-//				mount       <path>...
-//			}
-//			decide <url> {
-//				timeout        <duration>
-//				allow_networks <cidr>...
-//				ca             <file>...
-//				client_cert    <cert> <key>
-//			}
-//			dry_run
-//		}
-//		quota <name> {
-//			<condition> <value>...
-//			of      leader|set|agent
-//			calls   <n>/s|m|h [burst <n>]
-//			starts  <n>/day
-//			tasks   <n>
-//			streams <n>
-//			bytes   <size>/day
-//			dry_run
-//		}
+//		agent [<dialect>] <url> | aip <aic> | aun <aid> [<wss-url>] { ... }
+//		name          <name>
+//		aic           <aic>|registered
+//		aid           <aid>
+//		public_url    <url>
+//		base_path     <path>
+//		callers       <dialect>...
+//		completion    auto|confirm
+//		allow         <aic>...
+//		heartbeat     <duration>
+//		write_timeout <duration>
+//		identity      [required|optional|off] { ... }
+//		aac { ... }
+//		policy { ... }
+//		quota <name> { ... }
 //		timeouts {
 //			response            <duration>
 //			blocking            <duration>
@@ -212,36 +160,8 @@ func notifyOption(p *conf.Parser, n *Notify) func() {
 //			memory             <size>
 //			memory_per_leader  <size>
 //		}
-//		heartbeat  <duration>
-//		write_timeout <duration>
-//		completion auto|confirm
-//		public_url <url>
-//		card {
-//			signatures         drop|keep|refuse
-//			acs                01.00|02.01|02.02
-//			version            <text>
-//			organization       <name>
-//			organization_url   <url>
-//			department         <name>
-//			country            <code>
-//			license            <text>
-//			ca_challenge_url   <url>
-//			requested_validity <days>
-//			registered         <file>
-//		}
-//		group {
-//			allow_brokers   <pattern>...
-//			allow_exchanges <leader> <exchange>...
-//			tls {
-//				ca          <file>...
-//				client_cert <cert> <key>
-//			}
-//			token_key             <key>
-//			exchange_wait         <duration>
-//			max_groups            <n>
-//			max_groups_per_leader <n>
-//			prefetch              <n>
-//		}
+//		card { ... }
+//		group { ... }
 //	}
 //
 // A path matcher also says where the Partner is mounted.
@@ -343,6 +263,21 @@ func (g *Gateway) read(p *conf.Parser) {
 	}
 }
 
+// cardOption returns what reads the option. Syntax:
+//
+//	card {
+//		signatures         drop|keep|refuse
+//		acs                01.00|02.01|02.02
+//		version            <text>
+//		organization       <name>
+//		organization_url   <url>
+//		department         <name>
+//		country            <code>
+//		license            <text>
+//		ca_challenge_url   <url>
+//		requested_validity <days>
+//		registered         <file>
+//	}
 func cardOption(p *conf.Parser, c *CardConfig) func() {
 	return p.Section(conf.Options{
 		"signatures":         p.Word(&c.Signatures),
@@ -359,6 +294,40 @@ func cardOption(p *conf.Parser, c *CardConfig) func() {
 	})
 }
 
+// readAgent reads the option. Syntax:
+//
+//	agent [<dialect>] <url> | aip <aic> | aun <aid> [<wss-url>] {
+//		card      <url>|<file>
+//		header_up <name> <value>
+//		timeout   <duration>
+//		retry_for <duration>
+//		resend    never [after <duration>] | always [after <duration>] | after <duration>
+//		streams   auto|on|off
+//		max_runs  <n>
+//		max_runs_per_leader <n>
+//		check       <duration>
+//		expose      none|status|product
+//		cancel_path <path>
+//		identity    <file>
+//		roots       <file>...
+//		idle_window <duration>
+//		caller {
+//			headers
+//			baggage
+//			jwt {
+//				audience <name>
+//				header   <name>
+//			}
+//		}
+//		tls {
+//			ca          <file>...
+//			client_cert <cert> <key> | aip
+//			server_name <name>
+//			aic         <AIC>...
+//			verify      aic|name|both
+//			revocation
+//		}
+//	}
 func readAgent(p *conf.Parser, a *AgentConfig) {
 	switch short, args := a.Dialect != "", p.NextArg(); { // short: it stands behind aip_gateway
 	case short && args:

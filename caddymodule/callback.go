@@ -42,7 +42,9 @@ func (*Callback) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.H
 	return nil
 }
 
-// UnmarshalCaddyfile reads the directive, which has no arguments.
+// UnmarshalCaddyfile reads the directive. Syntax:
+//
+//	aip_callback [<matcher>]
 func (*Callback) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return conf.ReadDirective(d)
 }

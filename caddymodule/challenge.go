@@ -69,5 +69,7 @@ var (
 	_ caddyfile.Unmarshaler       = (*Challenge)(nil)
 )
 
-// UnmarshalCaddyfile sets up the handler from a Caddyfile. It has no settings.
+// UnmarshalCaddyfile reads the directive. Syntax:
+//
+//	aip_challenge [<matcher>]
 func (*Challenge) UnmarshalCaddyfile(d *caddyfile.Dispenser) error { return conf.ReadDirective(d) }

@@ -23,8 +23,23 @@ import (
 )
 
 // Group lets the Partner take part in the groups of AIP, to which its Leaders invite it. The gateway then connects to
-// the RabbitMQ broker that an invitation names. It connects only to public addresses with TLS, and to those in
-// allow_networks.
+// the RabbitMQ broker that an invitation names.
+//
+// The guide is docs/groups.md. The Partner needs an aic, its name in groups. An address that is not public, and a
+// connection without TLS, need allow_networks. Several handlers of one Partner have the same group.
+//
+// # Which exchanges
+//
+// An exchange belongs to one Leader. An invitation is refused (−32009, in AIP 2 −32020) if its exchange
+//
+//   - has the name of another Leader's group, group_<its AIC>_…,
+//   - is used by a membership of another Leader, at the same broker and virtual host, or
+//   - has another name than group_<leader>_<groupId>, where the Partner logs in by its certificate, or by a user for
+//     several Leaders.
+//
+// allow_exchanges lists further ones for a Leader; list only exchanges of no other Leader. With identity optional, a
+// Leader without a certificate has no right to an exchange by its AIC: its invitations need an accessToken of a user
+// for it alone. A membership whose exchange is not allowed any more waits for an invitation.
 type Group struct {
 	// The brokers that an invitation may name: host, host:port, or *.domain for all names below a domain. With amqps://
 	// before it, the connection always has TLS; otherwise it has TLS on port 5671, and if the invitation has no

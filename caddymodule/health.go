@@ -49,7 +49,9 @@ func (*Health) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.
 	return nil
 }
 
-// UnmarshalCaddyfile reads the directive, which has no arguments.
+// UnmarshalCaddyfile reads the directive. Syntax:
+//
+//	aip_health
 func (*Health) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return conf.ReadDirective(d)
 }

@@ -34,7 +34,9 @@ func (*Healthz) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.aip_healthz", New: func() caddy.Module { return new(Healthz) }}
 }
 
-// UnmarshalCaddyfile reads the directive, which has no arguments.
+// UnmarshalCaddyfile reads the directive. Syntax:
+//
+//	aip_healthz
 func (*Healthz) UnmarshalCaddyfile(d *caddyfile.Dispenser) error { return conf.ReadDirective(d) }
 
 // ServeHTTP answers /healthz, and what is below it.

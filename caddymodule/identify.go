@@ -36,20 +36,53 @@ func init() {
 }
 
 // Identify finds out who sends a request, and what the request asks for, before the aip_gateway handler that answers
-// it, so that other handlers can decide by that. It sets the placeholders {aip.leader} and {aip.proof}, which are empty
-// for a caller who has proven nothing, and {aip.method} and {aip.command}. It refuses no request: that is for the
-// handlers after it, and for aip_gateway, which uses what was found here.
+// it, so that other handlers can decide by that: expressions, forward_auth, rate limits. It refuses no request by
+// itself, and aip_gateway uses what was found here. It sets placeholders:
 //
-// The body of a request is only read where a handler asks for the method or the command. It is kept, and later handlers
-// get all of it. A body beyond the limits, or one of more than 64 KiB of a caller who has proven nothing, is refused
-// then.
+//   - {aip.leader}: the Leader, as proven; empty for a caller without a proof.
+//   - {aip.proof}: the kind of proof, such as certificate.
+//   - {aip.method}: the dialect's name of the request, such as message/send.
+//   - {aip.command}: its name in all dialects: get, start, continue, cancel, complete, re-stream, set-webhook,
+//     get-webhooks, delete-webhooks, list, extended-card, join-group, or unknown.
+//
+// The body is read only where a handler asks for the method or the command; log_append asks in time, a log format does
+// not. Later handlers get all of it. A body beyond the limits, or one of more than 64 KiB of a caller without a proof,
+// is refused then.
+//
+// Give it the callers, base_path and limits of aip_gateway: a call that both read differently is refused with −32603.
+// Refuse by error or abort, because respond comes after aip_gateway:
+//
+//	agent.example.com {
+//		tls {
+//			client_auth {
+//				mode verify_if_given
+//				trust_pool file /etc/caddy/leaders-ca.pem
+//			}
+//		}
+//		aip_identify {
+//			callers aip a2a
+//		}
+//		@stranger expression `{aip.leader} == '' && {aip.command} != 'get'`
+//		error @stranger 403
+//		forward_auth 127.0.0.1:9091 {
+//			uri /check
+//			header_up X-Leader {aip.leader}
+//			header_up X-Command {aip.command}
+//		}
+//		@start aip_method start
+//		log_append @start starts {aip.leader}
+//		aip_gateway a2a http://127.0.0.1:9101 {
+//			callers aip a2a
+//			identity optional
+//		}
+//	}
 type Identify struct {
 	// The path under which the Partner is mounted, as of its aip_gateway. Default: none; in a Caddyfile, the path of the
 	// directive's matcher.
 	BasePath string `json:"base_path,omitempty"`
 
-	// The dialects of callers, as of the aip_gateway: a call that both do not read alike is refused. Default: aip
-	// and aip/2.
+	// The dialects of callers, as of the aip_gateway: a call that both do not read alike is refused. Default: aip and
+	// aip/2.
 	Callers []string `json:"callers,omitempty"`
 
 	// How callers prove who they are, as of the aip_gateway, which then uses what is found here. Default: by a client

@@ -112,7 +112,9 @@ func (j *JWKS) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Han
 	return err
 }
 
-// UnmarshalCaddyfile reads the directive, which has no arguments.
+// UnmarshalCaddyfile reads the directive. Syntax:
+//
+//	aip_jwks [<matcher>]
 func (*JWKS) UnmarshalCaddyfile(d *caddyfile.Dispenser) error { return conf.ReadDirective(d) }
 
 // Interface guards.

@@ -187,6 +187,31 @@ func ruleOption(p *conf.Parser, into *[]PolicyRule) func() {
 	}
 }
 
+// policyOption returns what reads the option. Syntax:
+//
+//	policy {
+//		allow|deny [<name>] [<condition> <value>...] {
+//			aic         <aic>...
+//			registrar   <aic>...
+//			vendor      <aic>...
+//			ontology    <aic>...
+//			leader      <leader>...
+//			certificate <attribute> <value>...
+//			claim       <name> <value>...
+//			dialect     <dialect>...
+//			command     <command>...
+//			method      <method>...
+//			skill       <skill>...
+//			mount       <path>...
+//		}
+//		decide <url> {
+//			timeout        <duration>
+//			allow_networks <cidr>...
+//			ca             <file>...
+//			client_cert    <cert> <key>
+//		}
+//		dry_run
+//	}
 func policyOption(p *conf.Parser, into **Policy) func() {
 	return func() {
 		*into = new(Policy)
@@ -199,6 +224,18 @@ func policyOption(p *conf.Parser, into **Policy) func() {
 	}
 }
 
+// quotaOption returns what reads the option. Syntax:
+//
+//	quota <name> {
+//		<condition> <value>...
+//		of      leader|set|agent
+//		calls   <rate> [burst <n>]
+//		starts  <n>/day
+//		tasks   <n>
+//		streams <n>
+//		bytes   <size>/day
+//		dry_run
+//	}
 func quotaOption(p *conf.Parser, into *[]Quota) func() {
 	return func() {
 		*into = append(*into, Quota{})

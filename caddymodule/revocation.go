@@ -106,10 +106,22 @@ func (c *sharedChecker) Destruct() error {
 //
 //	revocation {
 //		crl      <file|url>...
-//		ocsp     query [<url>] { ... }
 //		ocsp     staple
-//		acps     <url> { ... }
-//		registry <url> { ... }
+//		ocsp     query [<url>] {
+//			rate    <n>/m
+//			timeout <duration>
+//			ca      <file>...
+//			unknown refuse
+//		}
+//		acps <url> {
+//			rate    <n>/m
+//			timeout <duration>
+//			ca      <file>...
+//			unknown refuse
+//		}
+//		registry <url> {
+//			ca <file>...
+//		}
 //		max_size <size>
 //		refresh  <duration>
 //		max_age  <duration>
@@ -217,7 +229,9 @@ func (v *RevocationVerifier) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// UnmarshalCaddyfile sets up the verifier from a Caddyfile. It has no settings.
+// UnmarshalCaddyfile sets up the verifier from a Caddyfile. Syntax:
+//
+//	verifier aip_revocation
 func (*RevocationVerifier) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return conf.ReadDirective(d)
 }

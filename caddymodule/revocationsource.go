@@ -73,16 +73,7 @@ func ocspOption(p *conf.Parser, into *[]RevocationSource) func() {
 	}
 }
 
-// sourceOption returns what reads a source that is asked. Syntax:
-//
-//	ocsp query [<url>] | acps <url> | registry <url> {
-//		rate    <n>/m
-//		timeout <duration>
-//		ca      <file>...
-//		unknown refuse
-//	}
-//
-// A registry has no rate, timeout and unknown.
+// sourceOption returns what reads a source that is asked. A registry has no rate, timeout and unknown.
 func sourceOption(p *conf.Parser, kind revocation.Kind, into *[]RevocationSource) func() {
 	return func() {
 		s := RevocationSource{Kind: string(kind)}

@@ -120,8 +120,9 @@ func (a *App) readStore(p *conf.Parser) func() {
 	}
 }
 
-// StoreLimits are the settings that all drivers have. A driver embeds them, and calls Provision and Validate where it
-// has methods of its own by these names.
+// StoreLimits are the settings of all drivers. Drivers are modules, and a build of Caddy may have more of them.
+//
+// A driver embeds them, and calls Provision and Validate where it has methods of its own by these names.
 type StoreLimits struct {
 	// How long a task that has ended is kept. Default: 24h.
 	Retention caddy.Duration `json:"retention,omitempty"`
@@ -138,8 +139,8 @@ type StoreLimits struct {
 	MaxBytes int64 `json:"max_bytes,omitempty"`
 
 	// How many bytes of all tasks that have ended, and of their webhooks, are kept. Beyond it, tasks are dropped before
-	// the end of their retention, the oldest first; in memory, the least recently used first. At least max_bytes.
-	// Default: no limit.
+	// the end of their retention, the oldest first; in memory, the least recently used first. At least max_bytes. Default:
+	// no limit.
 	MaxSize int64 `json:"max_size,omitempty"`
 }
 
@@ -188,7 +189,15 @@ func (l *StoreLimits) Settings() replay.Settings {
 func (l *StoreLimits) TaskLimits() (events int, bytes int64) { return l.MaxEvents, l.MaxBytes }
 
 // readStoreBlock reads what follows the name and the arguments of a driver: a block with the settings that all drivers
-// have, and with its own.
+// have, and with its own. Syntax:
+//
+//	store <driver> {
+//		retention   <duration>
+//		keep_unread <duration>
+//		max_events  <n>
+//		max_bytes   <size>
+//		max_size    <size>
+//	}
 func readStoreBlock(p *conf.Parser, driver string, l *StoreLimits, own conf.Options) {
 	if p.NextArg() {
 		p.Fail(fmt.Sprintf("store %s takes no argument %q", driver, p.Val()))

@@ -255,11 +255,6 @@ func (s *JetStreamStore) LeastResend() time.Duration { return 2 * time.Duration(
 //		replicas             <n>
 //		allow_single_replica
 //		prefix               <name>
-//		retention            <duration>
-//		keep_unread          <duration>
-//		max_events           <n>
-//		max_bytes            <size>
-//		max_size             <size>
 //	}
 func (s *JetStreamStore) read(p *conf.Parser) {
 	s.URLs = p.RemainingArgs()

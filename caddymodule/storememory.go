@@ -67,11 +67,6 @@ func (s *MemoryStore) Settings() replay.Settings {
 // read reads the driver in a Caddyfile, behind its name. Syntax:
 //
 //	store memory {
-//		retention   <duration>
-//		keep_unread <duration>
-//		max_events  <n>
-//		max_bytes   <size>
-//		max_size    <size>
 //		capacity    <size>
 //	}
 func (s *MemoryStore) read(p *conf.Parser) {

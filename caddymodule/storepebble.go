@@ -91,11 +91,6 @@ func (s *PebbleStore) Examine() error { return plain(pebble.Examine(s.Dir)) }
 //
 //	store pebble [<dir>] {
 //		sync        state|always|never
-//		retention   <duration>
-//		keep_unread <duration>
-//		max_events  <n>
-//		max_bytes   <size>
-//		max_size    <size>
 //	}
 func (s *PebbleStore) read(p *conf.Parser) {
 	if p.NextArg() {

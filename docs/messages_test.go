@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun/auntest"
 )
 
-// TestDocsMessages provokes the messages that `caddy validate` can say, those of docs/configuration.md among them.
+// TestDocsMessages provokes the messages that `caddy validate` can say.
 func TestDocsMessages(t *testing.T) {
 	store := func(option string) string { return "{\n" + option + "\n}\n:8443 {\n}\n" }
 	jetstream := func(settings string) string { return store("aip {\nstore jetstream " + settings + "\n}") }
@@ -411,28 +410,12 @@ func TestDocsMessages(t *testing.T) {
 		{`there is no "…" in group`, group("brokers a.b")},
 		{"aip_sample_agent takes no settings", gateway("aip_sample_agent x")},
 	}
-	var inPage []string
-	for _, row := range tables(pages(t)["docs/configuration.md"], "| message | what to do |") {
-		if message, ok := strings.CutPrefix(row[0], "`"); ok {
-			inPage = append(inPage, strings.TrimSuffix(message, "`"))
-		}
-	}
-	var provoked []string
 	for _, it := range provoke {
-		provoked = append(provoked, it.message)
 		pattern := regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(it.message), "…", ".+"))
 		err := validate(string(caddyfile.Format([]byte(it.config))))
 		if err == nil || !pattern.MatchString(err.Error()) {
 			t.Errorf("Caddy does not say %q, but: %v", it.message, err)
 		}
-	}
-	for _, message := range inPage { // which has those to which it adds something
-		if !slices.Contains(provoked, message) {
-			t.Errorf("docs/configuration.md has the message %q, which this test does not provoke", message)
-		}
-	}
-	if len(inPage) < 50 {
-		t.Errorf("only %d messages were found", len(inPage))
 	}
 }
 

@@ -36,8 +36,12 @@ func pages(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	below, err := filepath.Glob("docs/*/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	all := make(map[string]string)
-	names = append(names, "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "test/bench/README.md")
+	names = append(append(names, below...), "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "test/bench/README.md")
 	for _, name := range names {
 		content, err := os.ReadFile(name)
 		if err != nil {
