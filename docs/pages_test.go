@@ -41,7 +41,8 @@ func pages(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	all := make(map[string]string)
-	names = append(append(names, below...), "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "test/bench/README.md")
+	names = append(append(names, below...), "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md",
+		"test/bench/README.md")
 	for _, name := range names {
 		content, err := os.ReadFile(name)
 		if err != nil {
