@@ -5,7 +5,7 @@ FUZZ    ?= 20s
 SOURCES := $(shell git ls-files --cached --others --exclude-standard '*.go' 'caddymodule/console/assets' 2>/dev/null) go.mod go.sum
 
 # The modules with code of ours, each with a go.mod. Interop and contrib/check have their own targets.
-MODULES := . test/bench test/soak contrib/release
+MODULES := . test/bench test/soak contrib/release conform
 
 empty :=
 space := $(empty) $(empty)
@@ -32,7 +32,7 @@ caddy: $(SOURCES) xcaddy.sh
 # What has changed: against BASE, and what git does not know yet.
 BASE    ?= HEAD
 CHANGED  = $(sort $(dir $(shell git diff --name-only --diff-filter=d $(BASE) -- '*.go'; git ls-files --others --exclude-standard '*.go')))
-WITHIN   = $(addprefix ./,$(filter-out $(addsuffix /%,test contrib front/group internal/natstest),$(CHANGED)))
+WITHIN   = $(addprefix ./,$(filter-out $(addsuffix /%,test contrib conform front/group internal/natstest),$(CHANGED)))
 
 check: formatted ## formatting, vet, layout, words, and the tests of what differs from BASE, without the race detector, in a minute
 	$(GO) vet $(WITHIN) .
