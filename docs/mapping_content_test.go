@@ -5,7 +5,6 @@ package docs
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -69,18 +68,17 @@ func TestDocsMappingContent(t *testing.T) {
 		)
 		artifacts = append(artifacts, []string{mappedServers[at].Name(), quoted(string(dig(shownTo, inTask, "0")))})
 	}
-	slices.SortStableFunc(want, func(a, b []string) int {
-		of := func(what string) int {
-			return slices.IndexFunc(items, func(it struct {
-				what string
-				item task.DataItem
-			}) bool {
-				return it.what == what
-			})
+	var rows [][]string // by item, with a column for each dialect
+	for _, it := range items {
+		row := []string{it.what}
+		for _, part := range want {
+			if part[0] == it.what {
+				row = append(row, part[2])
+			}
 		}
-		return of(a[0]) - of(b[0])
-	})
-	mapped(t, header("item", "dialect", "on the wire"), want)
+		rows = append(rows, row)
+	}
+	mapped(t, header("item", "aip", "a2a/legacy", "a2a/0.3", "a2a/1.0"), rows)
 	mapped(t, header("dialect", "the product P"), artifacts)
 }
 

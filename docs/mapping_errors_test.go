@@ -150,7 +150,7 @@ func TestDocsMappingAgentErrors(t *testing.T) {
 		}
 		want = append(want, rows...)
 	}
-	mapped(t, header("agent's code", "kind", "in"), want)
+	mapped(t, header("agent's code", "kind", "in"), merged(want, 0))
 
 	want = nil
 	for _, reason := range strings.Fields("PARSE_ERROR INVALID_REQUEST METHOD_NOT_FOUND INVALID_PARAMS INTERNAL_ERROR " +

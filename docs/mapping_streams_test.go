@@ -102,7 +102,7 @@ func TestDocsMappingStreams(t *testing.T) {
 			},
 		)
 	}
-	mapped(t, header("state", "a2a/legacy", "a2a/0.3, a2a/1.0, auto", "confirm"), want)
+	mapped(t, header("state", "a2a/legacy", "a2a/0.3, a2a/1.0, auto", "confirm"), merged(want, 0))
 
 	// What an agent says along with having finished, where its task is completed at once.
 	finished := []task.Status{

@@ -40,6 +40,22 @@ func mapped(t *testing.T, header string, want [][]string) {
 	}
 }
 
+// merged puts rows into one that differ in a column alone.
+func merged(rows [][]string, column int) (all [][]string) {
+	for _, row := range rows {
+		at := slices.IndexFunc(all, func(other []string) bool {
+			return slices.Equal(slices.Delete(slices.Clone(row), column, column+1),
+				slices.Delete(slices.Clone(other), column, column+1))
+		})
+		if at < 0 {
+			all = append(all, slices.Clone(row))
+			continue
+		}
+		all[at][column] += ", " + row[column]
+	}
+	return all
+}
+
 // header returns that of a table.
 func header(cells ...string) string { return "| " + strings.Join(cells, " | ") + " |" }
 
