@@ -44,8 +44,9 @@ var rooms = []struct {
 	{"cluster", []string{"task", "internal", "replay", "partner", "gateway"}},
 	{"node", []string{"task", "aun", "replay", "translate", "partner", "upstream", "notify", "acps", "trust", "gateway",
 		"front"}},
-	{"operator", []string{"task", "internal", "replay", "notify"}},
-	{"caddymodule", []string{"task", "internal", "identity", "aun", "sseproxy", "replay", "translate", "partner",
+	{"operator", []string{"task", "internal", "identity", "sseproxy", "replay", "translate", "partner", "notify", "acps",
+		"trust", "gateway", "front", "node"}},
+	{"caddymodule", []string{"task", "internal", "identity", "aun", "replay", "translate", "partner",
 		"upstream", "notify", "acps", "trust", "gateway", "front", "cluster", "node", "operator"}},
 	{
 		"cli", []string{"task", "internal", "identity", "aun", "sseproxy", "replay", "translate", "notify", "acps",
@@ -94,7 +95,7 @@ var outside = map[string][]string{
 		"caddymodule/doctor",
 		"cli", "caddymodule/console", "cli/leader", "internal/legacyagent", "aun", "trust/token", "trust/token/tokentest",
 		"trust/policy/decide", "trust/revocation", "acps/registry", "acps/registry/registrytest",
-		"internal/natstest", "acps/agentca",
+		"internal/natstest", "acps/agentca", "operator", "operator/adminapi",
 		"acps/agentca/catest", "internal/retryafter", "internal/openapitest", "internal/gunzip", "node",
 		"contrib/webhooks"},
 }

@@ -34,6 +34,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/heap"
 	"github.com/aip-gateway/aip-gateway/internal/procs"
 	"github.com/aip-gateway/aip-gateway/node"
+	"github.com/aip-gateway/aip-gateway/operator"
 	"github.com/aip-gateway/aip-gateway/upstream/callerinfo"
 )
 
@@ -109,10 +110,11 @@ type App struct {
 	reporter atomic.Pointer[amp.Reporter] // nil before Start, and without AMP
 	records  *amp.Log                     // that it writes to
 
-	discoverer *adp.Server           // set by Start
-	mounts     map[string][]*Gateway // likewise: the members, by their names
-	partners   node.Partners         // likewise: the members, as they have started
-	agents     []catalog.Agent       // likewise
+	discoverer *adp.Server             // set by Start
+	operated   *operator.Configuration // likewise
+	mounts     map[string][]*Gateway   // likewise: the members, by their names
+	partners   node.Partners           // likewise: the members, as they have started
+	agents     []catalog.Agent         // likewise
 
 	messages  *mailbox.Mailbox         // likewise; nil without AUN
 	addressed map[string]mailbox.Agent // likewise, by their AIDs
@@ -281,7 +283,9 @@ func (a *App) Start() error {
 	a.certificates = a.loadedCertificates()
 	a.startCatalog()
 	a.startAUN()
-	settings := node.Settings{Notify: *a.Notify.config(), Partners: partnersOf(a.members), Drain: time.Duration(a.Drain),
+	partners := partnersOf(a.members)
+	a.operated = a.forOperators(partners)
+	settings := node.Settings{Notify: *a.Notify.config(), Partners: partners, Drain: time.Duration(a.Drain),
 		Keeps: a.trust.keeps, Present: a.present, Release: a.closeRecords, Host: a}
 	settings.Notify.Certificates = a.Certificates.shown(a.members)
 	if err := a.configuration.Start(settings); err != nil {
@@ -297,7 +301,8 @@ func (a *App) Start() error {
 	a.warnOfSharedTasks()
 	a.warnOfCertificates(log, time.Now())
 	a.startAMP()
-	a.configuration.Go(a.keepHistory)
+	admin := opened.Beside.(*openStore).admin
+	a.configuration.Go(func(ctx context.Context) { admin.KeepHistory(ctx, a.configuration) })
 	if a.Streams.ReleaseMemory == switchOn {
 		a.configuration.Go(func(ctx context.Context) { heap.Follow(ctx, heap.Reader(), debug.FreeOSMemory) })
 	}

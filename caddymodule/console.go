@@ -17,6 +17,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/console"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 func init() {
@@ -98,22 +99,11 @@ func (c *Console) check() (err error) {
 	return err
 }
 
-// adminHandler returns the gateway's routes of the admin API as a handler for a site, with errors as Caddy writes those
-// of the admin API.
+// adminHandler returns the gateway's routes of the admin API as a handler for a site.
 func adminHandler() http.Handler {
 	mux := http.NewServeMux()
-	for _, route := range new(Admin).Routes() {
-		mux.HandleFunc(route.Pattern, func(w http.ResponseWriter, r *http.Request) {
-			err := route.Handler.ServeHTTP(w, r)
-			if err == nil {
-				return
-			}
-			status := http.StatusInternalServerError
-			if refused, ok := errors.AsType[caddy.APIError](err); ok {
-				status, err = refused.HTTPStatus, refused.Err
-			}
-			console.Refuse(w, status, err.Error())
-		})
+	for path, handler := range adminHandlers() {
+		mux.Handle(path, handler)
 	}
 	return mux
 }
@@ -124,12 +114,12 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return next.ServeHTTP(w, r)
 	}
 	if err := c.app.configuration.Ready(r.Context()); err != nil { // a console that is refused answers nothing
-		console.Refuse(w, http.StatusServiceUnavailable, "the gateway is starting, or its configuration was replaced")
+		adminapi.Refuse(w, http.StatusServiceUnavailable, "the gateway is starting, or its configuration was replaced")
 		return nil
 	}
 	if c.anyHost && strange(r) {
-		console.Refuse(w, http.StatusMisdirectedRequest, "open the console by an IP address or by localhost; or, to open it "+
-			"by this name, write the name in the address of its site")
+		adminapi.Refuse(w, http.StatusMisdirectedRequest, "open the console by an IP address or by localhost; or, to open "+
+			"it by this name, write the name in the address of its site")
 		return nil
 	}
 	c.handler.ServeHTTP(w, r)

@@ -77,21 +77,20 @@ func TestDiscoverByPolicy(t *testing.T) {
 	}
 
 	o := running()
-	answer, err := checkDiscovery(o, &http.Request{})
+	var list adminapi.DiscoveredList
+	status := adminAnswer(t, http.MethodGet, adminapi.CheckDiscovery, "", &list)
 	want := adminapi.DiscoveredList{Agents: []adminapi.Discovered{
 		{Server: "http://" + never, Partner: one, State: adminapi.NotAsked},
 		{Server: "http://" + never, Partner: two, State: adminapi.NotAsked},
 	}}
-	if list, ok := answer.(adminapi.DiscoveredList); ok {
-		for i := range list.Agents {
-			if !strings.Contains(list.Agents[i].Reason, "refused") {
-				t.Errorf("the reason is %q", list.Agents[i].Reason)
-			}
-			list.Agents[i].Reason = ""
+	for i := range list.Agents {
+		if !strings.Contains(list.Agents[i].Reason, "refused") {
+			t.Errorf("the reason is %q", list.Agents[i].Reason)
 		}
+		list.Agents[i].Reason = ""
 	}
-	if diff := cmp.Diff(any(want), answer); diff != "" || err != nil {
-		t.Errorf("discovery servers that are down: %v (-want +got):\n%s", err, diff)
+	if diff := cmp.Diff(want, list); diff != "" || status != http.StatusOK {
+		t.Errorf("discovery servers that are down: %d (-want +got):\n%s", status, diff)
 	}
 
 	o.Tasks.Process().Drain()

@@ -3,15 +3,10 @@
 package caddymodule
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -19,8 +14,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/acps/adp"
 	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
-	"github.com/aip-gateway/aip-gateway/operator/adminapi"
-	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // Discovery names the discovery servers at which the Partners are to be found, and how they are asked.
@@ -100,61 +93,16 @@ func discoveryClient(ca []string, cert, key string) (*http.Client, error) {
 	}, nil
 }
 
-const (
-	askPatience = 5 * time.Second // for one answer of a discovery server
-	askOnce     = 4               // questions to one discovery server at the same time
-)
+// askPatience is how long one answer of a discovery server may take.
+const askPatience = 5 * time.Second
 
-// checkDiscovery asks each discovery server for each Partner with an AIC.
-func checkDiscovery(o *openStore, r *http.Request) (any, error) {
-	app := o.newest()
-	if app == nil || app.Discovery == nil {
-		return nil, task.Errorf(task.UnsupportedOperation,
-			"no discovery server is configured; write discovery <url> in the global option aip")
+// clients return what asks the servers.
+func (d *Discovery) clients() (all []adp.Client) {
+	if d == nil {
+		return nil
 	}
-	var aics []string
-	for _, p := range app.configuration.Partners() {
-		if p.AIC != "" && !slices.Contains(aics, p.AIC) {
-			aics = append(aics, p.AIC)
-		}
+	for _, server := range d.Servers {
+		all = append(all, adp.Client{URL: server, HTTP: d.client})
 	}
-	slices.Sort(aics)
-	list := make([]adminapi.Discovered, len(aics)*len(app.Discovery.Servers))
-	var all sync.WaitGroup
-	for i, server := range app.Discovery.Servers {
-		client := adp.Client{URL: server, HTTP: app.Discovery.client}
-		slots := make(chan struct{}, askOnce)
-		for j, aic := range aics {
-			all.Go(func() {
-				slots <- struct{}{}
-				defer func() { <-slots }()
-				list[i*len(aics)+j] = discovered(r.Context(), client, aic)
-			})
-		}
-	}
-	all.Wait()
-	return adminapi.DiscoveredList{Agents: list}, nil
-}
-
-// discovered asks a discovery server for a Partner.
-func discovered(ctx context.Context, of adp.Client, aic string) adminapi.Discovered {
-	d := adminapi.Discovered{Server: of.URL, Partner: aic}
-	a, err := of.Ask(ctx, aic)
-	if err != nil {
-		d.State, d.Reason = adminapi.NotAsked, unaskedBecause(err)
-		return d
-	}
-	d.State, d.Seen = string(a.State), a.Seen
-	return d
-}
-
-// unaskedBecause says why a server could not be asked, without its URL, which stands beside it.
-func unaskedBecause(err error) string {
-	if e, ok := errors.AsType[*url.Error](err); ok {
-		if e.Timeout() {
-			return fmt.Sprintf("it has not answered within %s", askPatience)
-		}
-		err = e.Err
-	}
-	return strings.TrimSpace(err.Error())
+	return all
 }

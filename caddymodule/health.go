@@ -16,9 +16,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
-	"github.com/aip-gateway/aip-gateway/node"
+	"github.com/aip-gateway/aip-gateway/operator"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
-	"github.com/aip-gateway/aip-gateway/task"
 )
 
 func init() {
@@ -42,9 +41,8 @@ func (*Health) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.
 	if r.URL.Path != adminapi.HealthLive && r.URL.Path != adminapi.HealthReady {
 		return next.ServeHTTP(w, r)
 	}
-	var bad caddy.APIError
-	if err := serveHealth(w, r); errors.As(err, &bad) {
-		return caddyhttp.Error(bad.HTTPStatus, bad.Err)
+	if bad, ok := errors.AsType[*operator.Refusal](serveHealth(w, r)); ok {
+		return caddyhttp.Error(bad.Status, bad)
 	}
 	return nil
 }
@@ -60,7 +58,7 @@ func (*Health) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 func serveHealth(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: errors.New("use GET")}
+		return &operator.Refusal{Status: http.StatusMethodNotAllowed, Reason: "use GET"}
 	}
 	health := adminapi.Health{Status: adminapi.Live}
 	if r.URL.Path == adminapi.HealthReady {
@@ -84,7 +82,7 @@ func readiness() adminapi.Health {
 			h.Store.Writable, h.Store.Reason = false, err.Error()
 		}
 		for p := range app.configuration.Partners().Each() {
-			h.Agents = append(h.Agents, healthOf(p))
+			h.Agents = append(h.Agents, operator.HealthOf(p))
 		}
 		h.Streams = process.Streams.Total()
 		h.Revocation, h.Roots = app.trust.health(), roots.health()
@@ -130,26 +128,6 @@ func unready(o *openStore) (reasons []string) {
 func (g *Gateway) isDown() bool {
 	now := g.gateway.Health()
 	return now.Down()
-}
-
-// healthOf returns what the gateway knows of the agent of a Partner.
-func healthOf(p *node.Partner) adminapi.AgentHealth {
-	now := p.Gateway.Health()
-	h := adminapi.AgentHealth{Name: p.Title, URL: p.URL, Partner: p.Name, Agent: p.Agent,
-		Dialect: now.Dialect, State: adminapi.AgentUnknown, Answered: now.Answered}
-	if now.Failed != nil {
-		h.Failed = now.Failed.At
-	}
-	switch {
-	case now.Up():
-		h.State = adminapi.AgentUp
-	case now.Down():
-		h.State, h.Reason = adminapi.AgentDown, now.Failed.Err.Error()
-		if e, ok := errors.AsType[*task.Error](now.Failed.Err); ok && e.Detail != "" {
-			h.Reason = e.Detail // without what the connection said, which may name addresses
-		}
-	}
-	return h
 }
 
 // checkAgents begins to ask the agents with check whether they can be reached, until the configuration is drained.

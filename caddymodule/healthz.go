@@ -81,6 +81,16 @@ func partnerIsUp(aic string) (up, known bool) {
 	return g.isUp(), true
 }
 
+// member returns the handler of a Partner in the configuration that is in force; nil if there is none.
+func (o *openStore) member(name string) *Gateway {
+	for _, g := range o.members() {
+		if g.name() == name {
+			return g
+		}
+	}
+	return nil
+}
+
 // isUp reports whether a Partner is active at its registry, as far as is known, and its agent not down.
 func (g *Gateway) isUp() bool { return g.inactive() == nil && !g.isDown() }
 

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/node"
-	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 // A Partner has two names. Its tasks are stored under the one that name returns, its AIC as a rule. The other one, the
@@ -130,17 +128,6 @@ func (a *App) assignTitles() {
 	}
 }
 
-// titleOf names a Partner for people.
-func titleOf(p *node.Partner) adminapi.OfAgent { return adminapi.OfAgent{AgentName: p.Title} }
-
-// agent returns the title of a Partner by the name under which its tasks are stored.
-func (o *openStore) agent(partner string) (a adminapi.OfAgent) {
-	if p := o.Partners().Named(partner); p != nil {
-		a = titleOf(p)
-	}
-	return a
-}
-
 // partnersOf returns the Partners of handlers that have their titles.
 func partnersOf(members []*Gateway) (all node.Partners) {
 	for _, g := range members {
@@ -149,22 +136,4 @@ func partnersOf(members []*Gateway) (all node.Partners) {
 			Group: g.Group.config(g), Permits: g.permits})
 	}
 	return all
-}
-
-// partnerOf returns the name under which the tasks of a Partner are stored, by that name or its title. A name that no
-// Partner has is returned as it is: its tasks may be stored still.
-func (o *openStore) partnerOf(typed string) string { return o.Partners().Resolve(typed) }
-
-// resolved returns a request whose query names the Partner as its tasks are stored.
-func (o *openStore) resolved(r *http.Request) *http.Request {
-	q := r.URL.Query()
-	typed := q.Get("partner")
-	partner := o.partnerOf(typed)
-	if partner == typed {
-		return r
-	}
-	q.Set("partner", partner)
-	r = r.Clone(r.Context())
-	r.URL.RawQuery = q.Encode()
-	return r
 }

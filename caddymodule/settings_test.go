@@ -25,7 +25,7 @@ func TestSettings(t *testing.T) {
 	g.Agent.HeaderUp = http.Header{"X-One": {"{env.ONE}"}, "X-Two": {"Bearer two-secret", "a {env.TWO} b-secret"}}
 	g.Identity.JWT = []JWT{{Issuer: "https://one.example"}, {Issuer: "https://two.example", Audience: []string{"a", "b"}}}
 	g.Agent.Caller.Headers = true
-	got := settingsOf(reflect.ValueOf(g), "")
+	got := g.settings()
 	want := []adminapi.Setting{
 		{Name: "agent.dialect", Value: "a2a"},
 		{Name: "agent.header_up.X-One", Value: "{env.ONE}", Secret: true},

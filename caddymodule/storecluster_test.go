@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,7 +23,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/replay/shard"
-	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // testHost is a process with one Partner.
@@ -165,27 +162,6 @@ func TestClusterReportInTime(t *testing.T) {
 		begun = time.Now()
 		if r, err = one.Report(ctx, true); err != nil || len(r.Nodes) != 2 || len(r.Shards) > 0 || time.Since(begun) > 0 {
 			t.Errorf("after %v the brief report is %+v, %v", time.Since(begun), r, err)
-		}
-	})
-}
-
-// TestListBeforeJoining: an operator who asks for a list is told that the store cannot be reached yet.
-func TestListBeforeJoining(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		log := slog.New(slog.DiscardHandler)
-		j, err := node.Join(node.JoinConfig{Shards: 2, Name: "one", Log: log, Exiting: t.Context(),
-			Join: func(context.Context) (node.Member, error) { return nil, node.MayPass(errors.New("they are down")) }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		o := &openStore{Node: &node.Node{Shards: shard.Join(j, log)}}
-		o.openAdmin()
-		r := httptest.NewRequestWithContext(t.Context(), "GET", adminapi.Tasks, nil)
-		if _, err := either(listTasks, spreadAnswers[adminapi.Tasks])(o, r); task.KindOf(err) != task.StoreUnavailable {
-			t.Errorf("a list of all gateways: %v", err)
-		}
-		if err := errors.Join(o.Shards.Close(), j.Close()); err != nil {
-			t.Error(err)
 		}
 	})
 }

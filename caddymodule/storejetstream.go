@@ -17,6 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/operator"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -231,7 +232,7 @@ func checkNATSURL(at string) error {
 func (s *JetStreamStore) Location() string { return s.Prefix }
 
 // Open implements StoreDriver. It is not called: see Join.
-func (*JetStreamStore) Open(*slog.Logger) (replay.Store, error) { return nil, errShared }
+func (*JetStreamStore) Open(*slog.Logger) (replay.Store, error) { return nil, operator.ErrShared }
 
 // LeastResend implements SharedDriver. A message may be on its way for as long as another lease.
 func (s *JetStreamStore) LeastResend() time.Duration { return 2 * time.Duration(s.Lease) }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/storefiles"
+	"github.com/aip-gateway/aip-gateway/operator"
 	"github.com/aip-gateway/aip-gateway/operator/survey"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/pebble"
@@ -190,13 +191,13 @@ func (s pebbleStore) sample(out samples) {
 
 // Interface guards.
 var (
-	_ StoreDriver       = (*PebbleStore)(nil)
-	_ ownDriver         = (*PebbleStore)(nil)
-	_ caddy.Provisioner = (*PebbleStore)(nil)
-	_ caddy.Validator   = (*PebbleStore)(nil)
-	_ storefiles.Driver = (*PebbleStore)(nil)
-	_ examinedDriver    = (*PebbleStore)(nil)
-	_ copiedStore       = pebbleStore{}
-	_ sampledStore      = pebbleStore{}
-	_ survey.Sized      = pebbleStore{}
+	_ StoreDriver          = (*PebbleStore)(nil)
+	_ ownDriver            = (*PebbleStore)(nil)
+	_ caddy.Provisioner    = (*PebbleStore)(nil)
+	_ caddy.Validator      = (*PebbleStore)(nil)
+	_ storefiles.Driver    = (*PebbleStore)(nil)
+	_ examinedDriver       = (*PebbleStore)(nil)
+	_ operator.CopiedStore = pebbleStore{}
+	_ sampledStore         = pebbleStore{}
+	_ survey.Sized         = pebbleStore{}
 )

@@ -6,22 +6,20 @@ import (
 	"context"
 
 	"github.com/aip-gateway/aip-gateway/node"
-	"github.com/aip-gateway/aip-gateway/replay/shard/ask"
+	"github.com/aip-gateway/aip-gateway/operator"
 )
 
 // openStore is the host's side of a node.
 type openStore struct {
 	*node.Node
 
-	admin   *ask.Service[adminQuestion, adminAnswered]
+	admin   *operator.Admin
 	metrics *metricsExporter
 }
 
 // openBeside opens the host's side of a node.
 func openBeside(n *node.Node) node.Beside {
-	o := &openStore{Node: n, metrics: newMetricsExporter(context.Background(), logOf("aip"))}
-	o.openAdmin()
-	return o
+	return &openStore{Node: n, admin: openAdmin(n), metrics: newMetricsExporter(context.Background(), logOf("aip"))}
 }
 
 // Close implements node.Beside.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/node"
+	"github.com/aip-gateway/aip-gateway/operator"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
@@ -21,17 +22,10 @@ type SharedDriver interface {
 	LeastResend() time.Duration
 }
 
-// reportedStore is a store that several processes share, and that reports of them.
-type reportedStore interface {
-	// Report returns the processes that this one knows, and, unless it is brief, what they and the store say when they are
-	// asked.
-	Report(ctx context.Context, brief bool) (*adminapi.ClusterReport, error)
-}
-
 // joinedStore is a store of a clusterMember.
 type joinedStore struct{ *node.Joining }
 
-// Report implements reportedStore.
+// Report implements operator.Reporter.
 func (s joinedStore) Report(ctx context.Context, brief bool) (*adminapi.ClusterReport, error) {
 	m, err := s.Member()
 	if err != nil {
@@ -62,7 +56,7 @@ func (a *App) checkShared(g *Gateway) error {
 
 // Interface guards.
 var (
-	_ node.SharedStore = joinedStore{}
-	_ reportedStore    = joinedStore{}
-	_ sampledStore     = joinedStore{}
+	_ node.SharedStore  = joinedStore{}
+	_ operator.Reporter = joinedStore{}
+	_ sampledStore      = joinedStore{}
 )

@@ -5,9 +5,7 @@ package caddymodule
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +15,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/internal/egress"
-	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/trust/token"
 )
 
@@ -105,26 +102,4 @@ func (e *examination) issuers(ctx context.Context, g *Gateway) {
 				"refused: %v", h.Err))
 		}
 	}
-}
-
-// listIssuers answers with the issuers of tokens of the configuration that is in force.
-func listIssuers(o *openStore, r *http.Request) (any, error) {
-	only, list := r.URL.Query().Get("partner"), adminapi.IssuerList{Issuers: []adminapi.Issuer{}}
-	for _, p := range o.Partners() {
-		if only != "" && only != p.Name {
-			continue
-		}
-		for _, v := range p.Issuers {
-			h := v.Health()
-			one := adminapi.Issuer{OfAgent: titleOf(p), Partner: p.Name, Issuer: h.Issuer, Keys: h.Keys,
-				Fetched: h.Fetched}
-			if h.Err != nil {
-				one.Error = h.Err.Error()
-			}
-			if !slices.Contains(list.Issuers, one) { // mounts of a Partner share keys
-				list.Issuers = append(list.Issuers, one)
-			}
-		}
-	}
-	return list, nil
 }

@@ -40,11 +40,3 @@ func (t *Traces) of(id string) string {
 	}
 	return strings.ReplaceAll(t.Link, traceMark, id)
 }
-
-// traceLink returns the link to a trace, as the newest configuration has it; empty where there is none.
-func (o *openStore) traceLink(id string) string {
-	if app := o.newest(); app != nil {
-		return app.Traces.of(id)
-	}
-	return ""
-}

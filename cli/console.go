@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/console"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
 func consoleCommand() *cobra.Command {
@@ -112,7 +113,7 @@ func (f *adminFlags) proxy() (http.Handler, error) {
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
-			console.Refuse(w, http.StatusBadGateway,
+			adminapi.Refuse(w, http.StatusBadGateway,
 				fmt.Sprintf("the admin API at %s does not answer; is the gateway running?", address))
 		},
 	}, nil

@@ -28,7 +28,7 @@ type logLine struct {
 func TestDocsLogLines(t *testing.T) {
 	logged := make(map[string]logLine)
 	for _, room := range []string{"acps", "aun", "caddymodule", "cluster", "front", "gateway", "identity", "node",
-		"notify", "partner", "replay", "sseproxy", "trust", "upstream"} {
+		"notify", "operator", "partner", "replay", "sseproxy", "trust", "upstream"} {
 		err := filepath.WalkDir(room, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
 				return err

@@ -78,7 +78,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		header.Set("Allow", "GET, HEAD")
-		Refuse(w, http.StatusMethodNotAllowed, "use GET")
+		adminapi.Refuse(w, http.StatusMethodNotAllowed, "use GET")
 		return
 	}
 	switch name := strings.TrimPrefix(r.URL.Path, Path); {
@@ -94,7 +94,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case isAsset(name):
 		http.ServeFileFS(w, r, assets, "assets/"+name)
 	default:
-		Refuse(w, http.StatusNotFound, "the console has no such file")
+		adminapi.Refuse(w, http.StatusNotFound, "the console has no such file")
 	}
 }
 
@@ -102,25 +102,18 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // operator, whatever the operator has logged in by.
 func (h *Handler) serveAPI(w http.ResponseWriter, r *http.Request, needed adminapi.Permission) {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
-		Refuse(w, http.StatusForbidden, "the request comes from another site")
+		adminapi.Refuse(w, http.StatusForbidden, "the request comes from another site")
 		return
 	}
 	if err := http.NewCrossOriginProtection().Check(r); err != nil {
-		Refuse(w, http.StatusForbidden, "the request comes from another site")
+		adminapi.Refuse(w, http.StatusForbidden, "the request comes from another site")
 		return
 	}
 	if needed != adminapi.MayRead && !slices.Contains(h.Allow, needed) {
-		Refuse(w, http.StatusForbidden, fmt.Sprintf("the console may not do that; its site has no allow %s", needed))
+		adminapi.Refuse(w, http.StatusForbidden, fmt.Sprintf("the console may not do that; its site has no allow %s", needed))
 		return
 	}
 	h.API.ServeHTTP(w, r)
-}
-
-// Refuse answers with an error as the admin API does.
-func Refuse(w http.ResponseWriter, status int, reason string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	json.NewEncoder(w).Encode(map[string]string{"error": reason}) // the client may have left
 }
 
 //go:embed assets

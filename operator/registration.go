@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package operator
 
 import (
 	"context"
@@ -9,12 +9,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/acps/registry"
-	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -26,19 +24,19 @@ const registrationTimeout = 2 * time.Minute
 const shownWithin = 10 * time.Second
 
 // registrations answers with what the gateway knows of registrations, or registers a Partner.
-func registrations(o *openStore, r *http.Request) (any, error) {
+func registrations(a *Admin, r *http.Request) (any, error) {
 	if r.Method == http.MethodPost {
-		return registerPartner(o, r)
+		return registerPartner(a, r)
 	}
 	only, list := r.URL.Query().Get("partner"), adminapi.RegistrationList{Registrations: []adminapi.Registration{}}
-	for _, g := range registeredMembers(o) {
-		if only != "" && only != g.name() && only != g.registration() {
+	for _, one := range a.current().Registrants {
+		if only != "" && only != one.Partner.Name && only != one.URL {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), registrationTimeout)
-		record, err := g.app.account.Poll(ctx, g.registration(), min(shownWithin, time.Duration(g.app.Registry.Poll)))
+		record, err := one.Account.Poll(ctx, one.URL, min(shownWithin, one.Poll))
 		cancel()
-		list.Registrations = append(list.Registrations, registrationOf(g, record, err))
+		list.Registrations = append(list.Registrations, registrationOf(one, record, err))
 	}
 	if only != "" && len(list.Registrations) == 0 {
 		return nil, errUnknownPartner(only)
@@ -46,7 +44,7 @@ func registrations(o *openStore, r *http.Request) (any, error) {
 	return list, nil
 }
 
-func registerPartner(o *openStore, r *http.Request) (any, error) {
+func registerPartner(a *Admin, r *http.Request) (any, error) {
 	if r.URL.RawQuery != "" { // its Partner would not be the one that is registered
 		return nil, task.Errorf(task.InvalidParams, "a registration has no query; name the Partner in the body")
 	}
@@ -54,30 +52,30 @@ func registerPartner(o *openStore, r *http.Request) (any, error) {
 	if err := readOrder(r, &order); err != nil {
 		return nil, err
 	}
-	g, err := registeredMember(o, order.Partner)
+	one, err := a.registrant(order.Partner)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(registry.Asking(r.Context()), registrationTimeout)
 	defer cancel()
-	record, err := g.register(ctx, &order)
+	record, err := one.Register(ctx, &order)
 	if record == nil {
-		return nil, task.Errorf(task.UnsupportedOperation, "%v", doctor.Advised(err))
+		return nil, task.Errorf(task.UnsupportedOperation, "%v", err)
 	}
-	out := registrationOf(g, record, err)
+	out := registrationOf(one, record, err)
 	if record.AIC() != "" && (errors.Is(err, registry.ErrNewVersion) || order.NewVersion) {
-		out.Depends = dependents(o, g, record.AIC())
+		out.Depends = a.dependents(one, record.AIC())
 	}
 	return out, nil
 }
 
 // withdraw takes a registration back.
-func withdraw(o *openStore, r *http.Request) (any, error) {
+func withdraw(a *Admin, r *http.Request) (any, error) {
 	var what adminapi.Withdrawal
 	if err := readOrder(r, &what); err != nil {
 		return nil, err
 	}
-	g, err := registeredMember(o, what.Partner)
+	one, err := a.registrant(what.Partner)
 	if err != nil {
 		return nil, err
 	}
@@ -86,13 +84,13 @@ func withdraw(o *openStore, r *http.Request) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(registry.Asking(r.Context()), registrationTimeout)
 	defer cancel()
-	record, err := g.app.account.Withdraw(ctx, g.registration(), what.AIC, what.Delete)
-	return registrationOf(g, record, err), nil
+	record, err := one.Account.Withdraw(ctx, one.URL, what.AIC, what.Delete)
+	return registrationOf(one, record, err), nil
 }
 
 // readOrder reads a body, which may be empty.
 func readOrder(r *http.Request, into any) error {
-	d := json.NewDecoder(io.LimitReader(r.Body, maxAdminBody))
+	d := json.NewDecoder(io.LimitReader(r.Body, maxBody))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil && !errors.Is(err, io.EOF) {
 		return task.Errorf(task.InvalidParams, "the body cannot be read: %v", err)
@@ -100,23 +98,12 @@ func readOrder(r *http.Request, into any) error {
 	return nil
 }
 
-// registeredMembers returns one handler of each Partner whose AIC the registry assigns.
-func registeredMembers(o *openStore) (all []*Gateway) {
-	for _, g := range o.members() {
-		same := func(other *Gateway) bool { return other.registration() == g.registration() }
-		if g.registered && !slices.ContainsFunc(all, same) {
-			all = append(all, g)
-		}
-	}
-	return all
-}
-
-// registeredMember returns the one with a name, or the only one.
-func registeredMember(o *openStore, name string) (*Gateway, error) {
-	all, stored := registeredMembers(o), o.partnerOf(name)
-	for _, g := range all {
-		if g.name() == stored || name != "" && g.registration() == name {
-			return g, nil
+// registrant returns the one with a name, or the only one.
+func (a *Admin) registrant(name string) (*Registrant, error) {
+	all, stored := a.current().Registrants, a.partnerOf(name)
+	for _, one := range all {
+		if one.Partner.Name == stored || name != "" && one.URL == name {
+			return one, nil
 		}
 	}
 	switch {
@@ -127,8 +114,8 @@ func registeredMember(o *openStore, name string) (*Gateway, error) {
 		return nil, task.Errorf(task.UnsupportedOperation, "no Partner has an AIC of the registry; set aic to registered")
 	case len(all) > 1:
 		names := make([]string, len(all))
-		for i, g := range all {
-			names[i] = g.registration()
+		for i, one := range all {
+			names[i] = one.URL
 		}
 		return nil, task.Errorf(task.InvalidParams, "several Partners are registered; say which by --partner: %s",
 			strings.Join(names, ", "))
@@ -137,8 +124,8 @@ func registeredMember(o *openStore, name string) (*Gateway, error) {
 }
 
 // registrationOf returns a registration as the admin API answers it. err is why it does not go on.
-func registrationOf(g *Gateway, r *registry.Record, err error) adminapi.Registration {
-	out := adminapi.Registration{Partner: g.name(), URL: g.registration(), Used: g.AIC}
+func registrationOf(of *Registrant, r *registry.Record, err error) adminapi.Registration {
+	out := adminapi.Registration{Partner: of.Partner.Name, URL: of.URL, Used: of.Partner.AIC}
 	if r != nil {
 		out.Registry, out.Former, out.Asked, out.Trouble = r.Registry, r.Former, r.Asked, r.Trouble
 		out.Current, out.Next = versionOf(r.Current), versionOf(r.Next)
@@ -196,17 +183,17 @@ func advisedOnRegistry(err error) string {
 }
 
 // dependents returns what depends on an AIC of a Partner, as far as the gateway knows it.
-func dependents(o *openStore, g *Gateway, aic string) []string {
+func (a *Admin) dependents(of *Registrant, aic string) []string {
 	list := []string{
 		"the tasks that are stored under it: with another AIC, the Partner no longer finds them",
 		"its certificates: each names the AIC, and other ones are needed",
 		"Leaders, and their lists of whom they may call: the old AIC stays registered until it is withdrawn",
 	}
-	if strings.Contains(g.PublicURL, "{AIC}") {
+	if of.HasAIC {
 		list = append(list, "the Partner's URL, in which it stands")
 	}
 	groups := 0
-	all := o.Groups.List()
+	all := a.Groups.List()
 	for i := range all {
 		if all[i].Partner == aic {
 			groups++
@@ -215,13 +202,5 @@ func dependents(o *openStore, g *Gateway, aic string) []string {
 	if groups > 0 {
 		list = append(list, fmt.Sprintf("groups in which the Partner takes part under it: %d", groups))
 	}
-	if _, named := g.app.Identities[aic]; named {
-		list = append(list, "its line in identities")
-	}
-	for _, other := range o.members() {
-		if slices.Contains(other.Allow, aic) {
-			list = append(list, "the allow of "+other.title())
-		}
-	}
-	return list
+	return append(list, of.NamedBy(aic)...)
 }

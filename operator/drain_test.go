@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package operator
 
 import (
 	"context"
@@ -46,18 +46,18 @@ func TestDrainOfSeveral(t *testing.T) {
 		{adminapi.NodeGone, state{true, true, true}},
 	} {
 		t.Run(tc.other, func(t *testing.T) {
-			o := adminNodes(t, 1)[0].openStore
+			a := adminNodes(t, 1)[0].Admin
 			s := &several{other: tc.other}
-			o.Shared = s
+			a.Shared = s
 			for _, step := range []struct {
 				method string
 				want   state
 			}{{"GET", state{}}, {"POST", tc.want}, {"GET", tc.want}, {"DELETE", state{}}} {
-				out, err := drain(o, httptest.NewRequestWithContext(t.Context(), step.method, adminapi.Drain, nil))
+				out, err := drain(a, httptest.NewRequestWithContext(t.Context(), step.method, adminapi.Drain, nil))
 				if err != nil {
 					t.Fatal(err)
 				}
-				got := state{s.drains, out.(adminapi.DrainState).Draining, !o.Tasks.Process().Draining().IsZero()}
+				got := state{s.drains, out.(adminapi.DrainState).Draining, !a.Tasks.Process().Draining().IsZero()}
 				if diff := cmp.Diff(step.want, got); diff != "" {
 					t.Errorf("after %s (-want +got):\n%s", step.method, diff)
 				}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package operator
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ import (
 // TestEveryRouteHasAHandler: each route of the table has one, those of health have their own, and there is no handler
 // without a route.
 func TestEveryRouteHasAHandler(t *testing.T) {
-	handlers := adminHandlers()
+	handlers := Handlers(nil)
 	for _, route := range adminapi.Routes {
 		health := route.Path == adminapi.HealthLive || route.Path == adminapi.HealthReady
 		if _, ok := handlers[route.Path]; ok == health {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package operator
 
 import (
 	"context"
@@ -11,13 +11,13 @@ import (
 
 // drain begins or ends a drain, and answers with what is left. One of several gateways hands its shards over, and the
 // others start the new tasks. Where there is no other one, new tasks are refused.
-func drain(o *openStore, r *http.Request) (any, error) {
-	p, log := o.Tasks.Process(), logOf("aip")
+func drain(a *Admin, r *http.Request) (any, error) {
+	p, log := a.Tasks.Process(), a.log
 	before, others := p.Draining(), false
-	if o.Shared != nil && r.Method != http.MethodGet {
-		err := o.drainOne(r, new(adminapi.NodeName))
+	if a.Shared != nil && r.Method != http.MethodGet {
+		err := a.drainOne(r, new(adminapi.NodeName))
 		if err == nil {
-			_, others, err = o.drainsIn(r.Context())
+			_, others, err = a.drainsIn(r.Context())
 		}
 		if err != nil {
 			return nil, err
@@ -33,20 +33,20 @@ func drain(o *openStore, r *http.Request) (any, error) {
 			log.Info("new tasks are accepted again: the operator has ended the drain")
 		}
 	}
-	since, e := p.Draining(), o.Tasks.Engines()
+	since, e := p.Draining(), a.Tasks.Engines()
 	state := adminapi.DrainState{Draining: !since.IsZero(), Since: since, Running: e.Running(), Unfinished: e.Unfinished()}
-	if o.Shared == nil {
+	if a.Shared == nil {
 		return state, nil
 	}
 	var err error
-	state.HandsOver, _, err = o.drainsIn(r.Context())
+	state.HandsOver, _, err = a.drainsIn(r.Context())
 	state.Draining = state.Draining || state.HandsOver
 	return state, err
 }
 
 // drainsIn reports whether this gateway is one that hands its shards over, and whether there are others to have them.
-func (o *openStore) drainsIn(ctx context.Context) (drains, others bool, err error) {
-	report, err := o.Shared.(reportedStore).Report(ctx, true)
+func (a *Admin) drainsIn(ctx context.Context) (drains, others bool, err error) {
+	report, err := a.Shared.(Reporter).Report(ctx, true)
 	if err != nil {
 		return false, false, err
 	}

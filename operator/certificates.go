@@ -1,29 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package operator
 
 import (
 	"cmp"
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/aip-gateway/aip-gateway/acps/agentca"
+	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// keepersOf returns what looks after the certificates of a configuration.
-func keepersOf(o *openStore) *Certificates {
-	for _, g := range o.members() {
-		return g.app.Certificates
+// keepers returns what looks after the certificates of the Partners.
+func (a *Admin) keepers() []*agentca.Keeper {
+	if of := a.current().Keepers; of != nil {
+		return of()
 	}
 	return nil
 }
 
 // listCertificates answers with the certificates that are obtained.
-func listCertificates(o *openStore, _ *http.Request) (any, error) {
+func listCertificates(a *Admin, _ *http.Request) (any, error) {
 	list := adminapi.CertificateList{Certificates: []adminapi.Certificate{}}
-	for _, k := range keepersOf(o).all() {
+	for _, k := range a.keepers() {
 		list.Certificates = append(list.Certificates, shownCertificates(k.Status())...)
 	}
 	return list, nil
@@ -66,16 +68,19 @@ func shownCertificates(s agentca.Status) (all []adminapi.Certificate) {
 }
 
 // onCertificates has the certificates of a Partner renewed, or retired.
-func onCertificates(do func(*agentca.Keeper, context.Context) error) adminAnswer {
-	return func(o *openStore, r *http.Request) (any, error) {
+func onCertificates(do func(*agentca.Keeper, context.Context) error) answer {
+	return func(a *Admin, r *http.Request) (any, error) {
 		var name adminapi.CertificatesOf
 		if err := readBody(r, &name, `{"partner": "…"}`, &name.Partner); err != nil {
 			return nil, err
 		}
-		k := keepersOf(o).of(name.Partner)
-		if k == nil {
+		aic, err := identity.ParseAIC(name.Partner)
+		all := a.keepers()
+		i := slices.IndexFunc(all, func(k *agentca.Keeper) bool { return k.AIC == string(aic) })
+		if err != nil || i < 0 {
 			return nil, task.Errorf(task.TaskNotFound, "no certificates are obtained for %q", name.Partner)
 		}
+		k := all[i]
 		if err := do(k, r.Context()); err != nil {
 			return nil, task.Errorf(task.StoreUnavailable, "%v", err)
 		}

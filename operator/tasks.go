@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package operator
 
 import (
 	"context"
@@ -10,15 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // taskFilterOf reads a filter of tasks from a query.
-func (o *openStore) taskFilterOf(q url.Values) (f partner.TaskFilter, err error) {
+func (a *Admin) taskFilterOf(q url.Values) (f partner.TaskFilter, err error) {
 	switch sort := q.Get("sort"); sort {
 	case "", adminapi.SortNewest:
 	case adminapi.SortName:
@@ -27,7 +25,7 @@ func (o *openStore) taskFilterOf(q url.Values) (f partner.TaskFilter, err error)
 		return f, task.Errorf(task.InvalidParams, "sort is %q, but must be newest or name", sort)
 	}
 	if f.Search = q.Get("search"); f.Search != "" {
-		for _, p := range o.Partners() {
+		for _, p := range a.Partners() {
 			if strings.HasPrefix(p.Title, f.Search) || strings.HasPrefix(p.Name, f.Search) {
 				f.SearchPartners = append(f.SearchPartners, p.Name)
 			}
@@ -43,7 +41,7 @@ func (o *openStore) taskFilterOf(q url.Values) (f partner.TaskFilter, err error)
 		if text == "" {
 			continue
 		}
-		if *into, err = caddy.ParseDuration(text); err != nil || *into <= 0 {
+		if *into, err = parseDuration(text); err != nil || *into <= 0 {
 			return f, task.Errorf(task.InvalidParams, "%s is %q, but must be a duration such as 90s, 10m or 2d",
 				name, text)
 		}
@@ -80,19 +78,19 @@ func statesOf(q url.Values) (states []task.State, err error) {
 	return states, nil
 }
 
-func listTasks(o *openStore, r *http.Request) (any, error) {
-	f, err := o.taskFilterOf(r.URL.Query())
+func listTasks(a *Admin, r *http.Request) (any, error) {
+	f, err := a.taskFilterOf(r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
-	list, next, err := o.Tasks.Engines().Tasks(r.Context(), f)
+	list, next, err := a.Tasks.Engines().Tasks(r.Context(), f)
 	if err != nil {
 		return nil, err
 	}
 	page := adminapi.TaskPage{Tasks: make([]adminapi.Task, 0, len(list)), Next: next}
 	for i := range list {
-		t := o.taskOf(&list[i])
-		if e, _, err := o.Tasks.Of(t.Partner, t.Leader); err == nil {
+		t := a.taskOf(&list[i])
+		if e, _, err := a.Tasks.Of(t.Partner, t.Leader); err == nil {
 			t.Reason = e.Reason(r.Context(), &list[i])
 		}
 		page.Tasks = append(page.Tasks, t)
@@ -101,12 +99,12 @@ func listTasks(o *openStore, r *http.Request) (any, error) {
 }
 
 // countTasks answers with how many tasks are in each state.
-func countTasks(o *openStore, r *http.Request) (any, error) {
-	f, err := o.taskFilterOf(r.URL.Query())
+func countTasks(a *Admin, r *http.Request) (any, error) {
+	f, err := a.taskFilterOf(r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
-	counts, err := o.Tasks.Engines().Count(r.Context(), f)
+	counts, err := a.Tasks.Engines().Count(r.Context(), f)
 	if err != nil {
 		return nil, err
 	}
@@ -120,8 +118,8 @@ func countTasks(o *openStore, r *http.Request) (any, error) {
 }
 
 // allCounts answers with how many tasks of all gateways are in each state.
-func allCounts(o *openStore, r *http.Request, q adminQuestion) (any, error) {
-	all, missing, err := askNodes[adminapi.TaskCountList](o, r, q)
+func allCounts(a *Admin, r *http.Request, q question) (any, error) {
+	all, missing, err := askNodes[adminapi.TaskCountList](a, r, q)
 	if err != nil {
 		return nil, err
 	}
@@ -143,15 +141,15 @@ func allCounts(o *openStore, r *http.Request, q adminQuestion) (any, error) {
 }
 
 // allTasks answers with the tasks of all gateways in the order of their last changes.
-func allTasks(o *openStore, r *http.Request, q adminQuestion) (any, error) {
+func allTasks(a *Admin, r *http.Request, q question) (any, error) {
 	if r.URL.Query().Get("sort") == adminapi.SortName {
-		return tasksByGateway(o, r, q)
+		return tasksByGateway(a, r, q)
 	}
-	limit, err := pageLimit(r.URL.Query(), defaultAdminPage, maxAdminPage)
+	limit, err := pageLimit(r.URL.Query(), defaultPage, maxPage)
 	if err != nil {
 		return nil, err
 	}
-	all, missing, err := askNodes[adminapi.TaskPage](o, r, q)
+	all, missing, err := askNodes[adminapi.TaskPage](a, r, q)
 	if err != nil {
 		return nil, err
 	}
@@ -190,9 +188,9 @@ func cursorOf(t *adminapi.Task) string {
 	return (&partner.Overview{Partner: t.Partner, Leader: t.Leader, ID: t.Task, Since: t.Since}).Cursor()
 }
 
-func (o *openStore) taskOf(t *partner.Overview) adminapi.Task {
+func (a *Admin) taskOf(t *partner.Overview) adminapi.Task {
 	return adminapi.Task{
-		TaskName: adminapi.TaskName{Partner: t.Partner, Leader: t.Leader, Task: t.ID}, OfAgent: o.agent(t.Partner),
+		TaskName: adminapi.TaskName{Partner: t.Partner, Leader: t.Leader, Task: t.ID}, OfAgent: a.agent(t.Partner),
 		Session: t.Session, State: stateOf(t.State), Since: t.Since, First: t.First, Last: t.Last, Bytes: t.Bytes,
 		TraceID: t.Trace,
 	}
@@ -238,12 +236,12 @@ func eventFilterOf(q url.Values) (f partner.EventFilter, err error) {
 	return f, err
 }
 
-func listTaskEvents(o *openStore, r *http.Request) (any, error) {
+func listTaskEvents(a *Admin, r *http.Request) (any, error) {
 	f, err := eventFilterOf(r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
-	e, _, err := o.Tasks.Of(f.Partner, f.Leader)
+	e, _, err := a.Tasks.Of(f.Partner, f.Leader)
 	if err != nil {
 		return nil, err
 	}
@@ -251,7 +249,7 @@ func listTaskEvents(o *openStore, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := adminapi.EventPage{Task: o.taskOf(&of), TraceLink: o.traceLink(of.Trace),
+	page := adminapi.EventPage{Task: a.taskOf(&of), TraceLink: a.traceLink(of.Trace),
 		Events: make([]adminapi.Event, 0, len(list))}
 	for _, ev := range list {
 		page.Events = append(page.Events, eventOf(&ev))
@@ -265,16 +263,16 @@ func listTaskEvents(o *openStore, r *http.Request) (any, error) {
 // endTask ends the task that the body names.
 func endTask(
 	end func(e *partner.Engine, ctx context.Context, partner, leader, id, reason string) (partner.Overview, error),
-) adminAnswer {
-	return func(o *openStore, r *http.Request) (any, error) {
+) answer {
+	return func(a *Admin, r *http.Request) (any, error) {
 		var t adminapi.TaskEnding
 		const form = `{"partner": "…", "leader": "…", "task": "…", "reason": "…"}; the reason may be missing`
 		err := readBody(r, &t, form, &t.Partner, &t.Leader, &t.Task)
 		if err != nil {
 			return nil, err
 		}
-		t.Partner = o.partnerOf(t.Partner)
-		e, _, err := o.Tasks.Of(t.Partner, t.Leader)
+		t.Partner = a.partnerOf(t.Partner)
+		e, _, err := a.Tasks.Of(t.Partner, t.Leader)
 		if err != nil {
 			return nil, err
 		}
@@ -282,6 +280,11 @@ func endTask(
 		if err != nil {
 			return nil, err
 		}
-		return o.taskOf(&ended), nil
+		return a.taskOf(&ended), nil
 	}
 }
+
+// tasksByGateway answers with the tasks of one gateway after the other, which each has in the order of their names.
+var tasksByGateway = paged(func(p *adminapi.TaskPage) listFields[adminapi.Task] {
+	return listFields[adminapi.Task]{&p.Tasks, &p.Missing, &p.Next}
+})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package operator
 
 import (
 	"cmp"
@@ -18,9 +18,9 @@ const cardPatience = 3 * time.Second
 
 // showAgentCard answers with the card that the gateway keeps of the agent of a Partner. Requests do not add up at the
 // agent: the gateway reads a card at most once a minute.
-func showAgentCard(o *openStore, r *http.Request) (any, error) {
+func showAgentCard(a *Admin, r *http.Request) (any, error) {
 	name := r.URL.Query().Get("partner")
-	p := o.Partners().Named(name)
+	p := a.Partners().Named(name)
 	if p == nil {
 		return nil, errUnknownPartner(name)
 	}

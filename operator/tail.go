@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package operator
 
 import (
 	"context"
@@ -10,8 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"time"
-
-	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
@@ -34,30 +32,30 @@ type follower interface {
 }
 
 // tailTasks answers a request of adminapi.TailTasks. The stream ends with its configuration.
-func tailTasks(o *openStore, w http.ResponseWriter, r *http.Request) error {
-	app := o.newest()
-	if app == nil { // it has just stopped
-		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: errors.New("the gateway is stopping")}
+func tailTasks(a *Admin, w http.ResponseWriter, r *http.Request) error {
+	c := a.InForce()
+	if c == nil { // it has just stopped
+		return &Refusal{http.StatusServiceUnavailable, "the gateway is stopping"}
 	}
-	if process.Tailing.Add(1) > node.MaxTails {
-		process.Tailing.Add(-1)
-		return refusal(node.ErrTails)
+	if a.Process.Tailing.Add(1) > node.MaxTails {
+		a.Process.Tailing.Add(-1)
+		return node.ErrTails
 	}
-	defer process.Tailing.Add(-1)
-	f, err := newFollower(r.Context(), o, r)
+	defer a.Process.Tailing.Add(-1)
+	f, err := newFollower(r.Context(), a, r)
 	if err != nil {
-		return refusal(err)
+		return err
 	}
 	defer f.Close()
 	ctx, done := context.WithCancel(r.Context())
 	defer done()
-	defer context.AfterFunc(app.configuration.Draining, done)()
+	defer context.AfterFunc(c.Draining, done)()
 	follow(ctx, w, f)
 	return nil
 }
 
 // newFollower returns what a request asks for.
-func newFollower(ctx context.Context, o *openStore, r *http.Request) (follower, error) {
+func newFollower(ctx context.Context, a *Admin, r *http.Request) (follower, error) {
 	q := r.URL.Query()
 	if !q.Has("task") {
 		if err := checkQuery(q, "partner", "leader", "state"); err != nil {
@@ -68,14 +66,14 @@ func newFollower(ctx context.Context, o *openStore, r *http.Request) (follower, 
 			return nil, err
 		}
 		f := partner.TaskFilter{Partner: q.Get("partner"), Leader: q.Get("leader"), States: states}
-		if o.Shards.Peers() != nil {
-			all, err := o.Tails.Follow(ctx, f)
+		if a.Shards.Peers() != nil {
+			all, err := a.Tails.Follow(ctx, f)
 			if err != nil {
 				return nil, err
 			}
-			return allFollower{all, o}, nil
+			return allFollower{all, a}, nil
 		}
-		return changeFollower{o.Tasks.Process().Tail(f), o}, nil
+		return changeFollower{a.Tasks.Process().Tail(f), a}, nil
 	}
 	if last := r.Header.Get("Last-Event-ID"); last != "" { // of a browser that has lost the connection
 		q = url.Values{"partner": q["partner"], "leader": q["leader"], "task": q["task"], "after": {last}}
@@ -87,16 +85,16 @@ func newFollower(ctx context.Context, o *openStore, r *http.Request) (follower, 
 	if err != nil {
 		return nil, err
 	}
-	tail, err := partner.TailEvents(ctx, o.Shards.Logs(o.Tasks.ShardOf(f.Partner, f.Leader)), f)
+	tail, err := partner.TailEvents(ctx, a.Shards.Logs(a.Tasks.ShardOf(f.Partner, f.Leader)), f)
 	if err != nil {
 		return nil, err
 	}
-	return eventFollower{tail, o}, nil
+	return eventFollower{tail, a}, nil
 }
 
 // follow sends what f gathers until it ends, the client has left or does not read, or ctx ends.
 func follow(ctx context.Context, w http.ResponseWriter, f follower) {
-	// The deadline of Caddy's admin API for the request would end the stream.
+	// The deadline of a host for the request would end the stream.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	due := make(chan struct{}, 1)
 	s, err := sseproxy.NewWriter(w, sseproxy.Options{Heartbeat: tailHeartbeat, Timeout: tailTimeout,
@@ -140,7 +138,7 @@ func sendJSON(s *sseproxy.Writer, id uint64, name string, value any) error {
 // changeFollower sends the changes of state of tasks.
 type changeFollower struct {
 	*partner.Tail
-	of *openStore
+	of *Admin
 }
 
 func (f changeFollower) gather(_ context.Context, s *sseproxy.Writer) (more bool, err error) {
@@ -151,7 +149,7 @@ func (f changeFollower) gather(_ context.Context, s *sseproxy.Writer) (more bool
 // allFollower sends the changes of state of the tasks at all gateways.
 type allFollower struct {
 	*node.AllTail
-	of *openStore
+	of *Admin
 }
 
 func (f allFollower) gather(_ context.Context, s *sseproxy.Writer) (more bool, err error) {
@@ -164,12 +162,12 @@ func (f allFollower) gather(_ context.Context, s *sseproxy.Writer) (more bool, e
 }
 
 // sendChanges gathers changes, and how many are left out.
-func (o *openStore) sendChanges(s *sseproxy.Writer, changes []partner.Change, lost uint64) (err error) {
+func (a *Admin) sendChanges(s *sseproxy.Writer, changes []partner.Change, lost uint64) (err error) {
 	for i := range changes {
 		c := &changes[i]
 		err = errors.Join(err, sendJSON(s, 0, adminapi.TailChange, adminapi.TaskChange{
 			TaskName: adminapi.TaskName{Partner: c.Partner, Leader: c.Leader, Task: c.ID},
-			OfAgent:  o.agent(c.Partner), Session: c.Session, State: stateOf(c.State), Since: c.Since, Last: c.Last,
+			OfAgent:  a.agent(c.Partner), Session: c.Session, State: stateOf(c.State), Since: c.Since, Last: c.Last,
 		}))
 	}
 	if lost > 0 {
@@ -181,7 +179,7 @@ func (o *openStore) sendChanges(s *sseproxy.Writer, changes []partner.Change, lo
 // eventFollower sends the events of a task.
 type eventFollower struct {
 	*partner.EventTail
-	of *openStore
+	of *Admin
 }
 
 func (f eventFollower) gather(ctx context.Context, s *sseproxy.Writer) (more bool, err error) {

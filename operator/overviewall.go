@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package operator
 
 import (
 	"net/http"
@@ -10,8 +10,8 @@ import (
 )
 
 // allOverviews answers with what all gateways have counted together. An agent is down where it is so for one of them.
-func allOverviews(o *openStore, r *http.Request, q adminQuestion) (any, error) {
-	all, missing, err := askNodes[adminapi.Overview](o, r, q)
+func allOverviews(a *Admin, r *http.Request, q question) (any, error) {
+	all, missing, err := askNodes[adminapi.Overview](a, r, q)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}

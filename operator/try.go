@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package operator
 
 import (
 	"crypto/rand"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/task/dialect"
@@ -17,12 +18,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
 
-// operator is the peer of commands by which an operator tries a Partner.
-var operator = identity.Peer{Proof: identity.ByHost, Kind: identity.OperatorKind, ID: "console", Login: true}
+// tester is the peer of commands by which an operator tries a Partner.
+var tester = identity.Peer{Proof: identity.ByHost, Kind: identity.OperatorKind, ID: "console", Login: true}
 
 // tryPartner executes a command of the operator as a Leader. It is counted as those of other Leaders are, and answered
 // at once.
-func tryPartner(o *openStore, r *http.Request) (any, error) {
+func tryPartner(a *Admin, r *http.Request) (any, error) {
 	var try adminapi.Try
 	const form = `{"partner": "…", "command": "…", "task": "…", "text": "…"}; a start has no task`
 	if err := readBody(r, &try, form, &try.Partner); err != nil {
@@ -43,45 +44,39 @@ func tryPartner(o *openStore, r *http.Request) (any, error) {
 		return nil, task.Errorf(task.InvalidParams, "command is %q, but must be start, continue, complete or cancel",
 			try.Command)
 	}
-	try.Partner = o.partnerOf(try.Partner)
-	g := o.member(try.Partner)
-	if g == nil {
+	try.Partner = a.partnerOf(try.Partner)
+	c := a.InForce()
+	var p *node.Partner
+	if c != nil {
+		p = c.Partners().Named(try.Partner)
+	}
+	if p == nil {
 		return nil, errUnknownPartner(try.Partner)
 	}
-	g.app.configuration.Enter()
-	defer g.app.configuration.Leave()
+	c.Enter()
+	defer c.Leave()
 	var q gateway.Request
 	defer q.Release()
-	if err := g.gateway.Hold(r.Context(), operator, &q, len(try.Text)); err != nil {
+	if err := p.Gateway.Hold(r.Context(), tester, &q, len(try.Text)); err != nil {
 		return nil, err
 	}
 	call := gateway.Call{Dialect: aip.Server().Name(), Call: translate.Call{
 		Call:   task.Call{Message: m, Terms: task.Terms{Response: task.NoWait}},
 		Policy: dialect.Policy{Strict: true, Followed: true},
 	}}
-	if _, err := g.gateway.Do(r.Context(), operator, &q, &call); err != nil {
+	if _, err := p.Gateway.Do(r.Context(), tester, &q, &call); err != nil {
 		return nil, err
 	}
-	name := adminapi.TaskName{Partner: try.Partner, Leader: operator.Leader(), Task: m.TaskID}
+	name := adminapi.TaskName{Partner: try.Partner, Leader: tester.Leader(), Task: m.TaskID}
 	query := url.Values{"partner": {name.Partner}, "leader": {name.Leader}, "task": {name.Task}}
-	a, err := o.admin.Of(r.Context(), o.Tasks.ShardOf(name.Partner, name.Leader),
-		adminQuestion{Path: adminapi.Tasks, Method: http.MethodGet, Query: query.Encode()})
+	listed, err := a.asked.Of(r.Context(), a.Tasks.ShardOf(name.Partner, name.Leader),
+		question{Path: adminapi.Tasks, Method: http.MethodGet, Query: query.Encode()})
 	var page adminapi.TaskPage
 	if err == nil {
-		err = json.Unmarshal(a.Body, &page)
+		err = json.Unmarshal(listed.Body, &page)
 	}
 	if err != nil || len(page.Tasks) == 0 {
 		return adminapi.Task{TaskName: name}, err
 	}
 	return page.Tasks[0], nil
-}
-
-// member returns the handler of a Partner in the configuration that is in force; nil if there is none.
-func (o *openStore) member(name string) *Gateway {
-	for _, g := range o.members() {
-		if g.name() == name {
-			return g
-		}
-	}
-	return nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package operator
 
 import (
 	"encoding/json"
@@ -18,12 +18,12 @@ const (
 )
 
 // showContents answers with the contents of a task.
-func showContents(o *openStore, r *http.Request) (any, error) {
+func showContents(a *Admin, r *http.Request) (any, error) {
 	of, err := taskNameOf(r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
-	e, _, err := o.Tasks.Of(of.Partner, of.Leader)
+	e, _, err := a.Tasks.Of(of.Partner, of.Leader)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func showContents(o *openStore, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := adminapi.TaskContents{Task: o.taskOf(&overview), TraceLink: o.traceLink(overview.Trace), Group: t.GroupID}
+	out := adminapi.TaskContents{Task: a.taskOf(&overview), TraceLink: a.traceLink(overview.Trace), Group: t.GroupID}
 	left := maxContents
 	out.States, out.Commands = []adminapi.StateChange{}, []adminapi.CommandAt{}
 	out.Said, _ = itemsWithin(t.Status.DataItems, &left)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package operator
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -29,13 +30,13 @@ func selectGroups(q url.Values) (selected func(*group.Status) bool, err error) {
 	}, nil
 }
 
-func listGroups(o *openStore, r *http.Request) (any, error) {
+func listGroups(a *Admin, r *http.Request) (any, error) {
 	selected, err := selectGroups(r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
 	list := adminapi.GroupList{Groups: []adminapi.Group{}}
-	all := o.Groups.List()
+	all := a.Groups.List()
 	for i := range all {
 		s := &all[i]
 		if !selected(s) {
@@ -43,7 +44,7 @@ func listGroups(o *openStore, r *http.Request) (any, error) {
 		}
 		list.Groups = append(list.Groups, adminapi.Group{
 			GroupName: adminapi.GroupName{Partner: s.Partner, Leader: s.Leader, Group: s.Group},
-			OfAgent:   o.agent(s.Partner),
+			OfAgent:   a.agent(s.Partner),
 			State:     string(s.State), Since: s.Since, Muted: s.Muted, Blocked: s.Blocked,
 			LastError: s.LastError, NextAttempt: s.NextAttempt, Joined: s.Joined,
 			Dialect: s.Dialect, LeaderAIC: s.LeaderAIC, Members: append([]string{}, s.Members...),
@@ -56,13 +57,20 @@ func listGroups(o *openStore, r *http.Request) (any, error) {
 	return list, nil
 }
 
-func leaveGroup(o *openStore, r *http.Request) (any, error) {
+func leaveGroup(a *Admin, r *http.Request) (any, error) {
 	var name adminapi.GroupName
 	const form = `{"partner": "…", "leader": "…", "group": "…"}`
 	err := readBody(r, &name, form, &name.Partner, &name.Leader, &name.Group)
 	if err != nil {
 		return nil, err
 	}
-	name.Partner = o.partnerOf(name.Partner)
-	return name, o.Groups.Leave(r.Context(), name.Partner, name.Leader, name.Group)
+	name.Partner = a.partnerOf(name.Partner)
+	return name, a.Groups.Leave(r.Context(), name.Partner, name.Leader, name.Group)
 }
+
+var allGroups = merged(func(l *adminapi.GroupList) listFields[adminapi.Group] {
+	return listFields[adminapi.Group]{entries: &l.Groups, missing: &l.Missing}
+}, func(a, b adminapi.Group) int {
+	return cmp.Or(cmp.Compare(a.Partner, b.Partner), cmp.Compare(a.Leader, b.Leader),
+		cmp.Compare(a.GroupName.Group, b.GroupName.Group))
+})

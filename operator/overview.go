@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package operator
 
 import (
 	"cmp"
@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"time"
-
-	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/internal/measure"
@@ -19,46 +17,39 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// past is the history of the process. Like what is counted, it outlives configurations.
-var past = history.New()
-
-// keepHistory takes samples until the configuration is drained.
-func (a *App) keepHistory(ctx context.Context) {
+// KeepHistory takes samples of what is counted while a configuration is in force, until the context is done.
+func (a *Admin) KeepHistory(ctx context.Context, of *node.Configuration) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(past.UntilNext()):
-			a.sample()
+		case <-time.After(a.past.UntilNext()):
+			a.sample(of)
 		}
 	}
 }
 
-// sample takes a sample of the counters, if this configuration is the one in force.
-func (a *App) sample() {
-	n := a.configuration.Held()
-	if n == nil || !a.configuration.IsInForce() {
+// sample takes a sample of the counters, if a configuration is in force.
+func (a *Admin) sample(of *node.Configuration) {
+	if of == nil || of.Held() == nil || !of.IsInForce() {
 		return
 	}
-	past.Take(func() history.Sample { return sampleOf(n, a.configuration.Partners()) })
-}
-
-// sampleOf reads the counters.
-func sampleOf(n *node.Node, partners node.Partners) history.Sample {
-	levels := levelsOf(n)
-	s := history.Sample{Agents: make(map[string]history.Counts), Dead: n.Tasks.Webhooks().Counts().Dead,
-		Levels: history.Levels{Pending: levels.Pending, Streams: levels.Streams}}
-	for state, n := range levels.Tasks {
-		if task.State(state).Settled() {
-			s.Levels.Waiting += n
-		} else {
-			s.Levels.Working += n
+	a.past.Take(func() history.Sample {
+		levels := a.levels()
+		s := history.Sample{Agents: make(map[string]history.Counts), Dead: a.Tasks.Webhooks().Counts().Dead,
+			Levels: history.Levels{Pending: levels.Pending, Streams: levels.Streams}}
+		for state, n := range levels.Tasks {
+			if task.State(state).Settled() {
+				s.Levels.Waiting += n
+			} else {
+				s.Levels.Working += n
+			}
 		}
-	}
-	for p := range partners.Agents() {
-		s.Agents[p.Agent] = counted(p.Gateway.Meter())
-	}
-	return s
+		for p := range of.Partners().Agents() {
+			s.Agents[p.Agent] = counted(p.Gateway.Meter())
+		}
+		return s
+	})
 }
 
 // counted returns what was counted of an agent.
@@ -76,11 +67,11 @@ func counted(m *gateway.Meter) history.Counts {
 	return c
 }
 
-// levelsOf returns how much there is now.
-func levelsOf(n *node.Node) *adminapi.Levels {
-	engines := n.Tasks.Engines()
-	l := &adminapi.Levels{Tasks: make(map[string]int64), Streams: process.Streams.Total(),
-		Pending: int64(n.Tasks.Webhooks().Counts().Pending)}
+// levels returns how much there is now.
+func (a *Admin) levels() *adminapi.Levels {
+	engines := a.Tasks.Engines()
+	l := &adminapi.Levels{Tasks: make(map[string]int64), Streams: a.Process.Streams.Total(),
+		Pending: int64(a.Tasks.Webhooks().Counts().Pending)}
 	for _, state := range append([]task.State{task.None}, task.States()...) {
 		if !state.Terminal() {
 			l.Tasks[string(stateOf(state))] = engines.InState(state)
@@ -93,17 +84,17 @@ func levelsOf(n *node.Node) *adminapi.Levels {
 const defaultSince = time.Hour
 
 // showOverview answers with what was counted in the last time, until now.
-func showOverview(o *openStore, r *http.Request) (any, error) {
+func showOverview(a *Admin, r *http.Request) (any, error) {
 	q := r.URL.Query()
 	since := defaultSince
 	if text := q.Get("since"); text != "" {
 		var err error
-		if since, err = caddy.ParseDuration(text); err != nil || since < time.Minute || since > history.Longest {
+		if since, err = parseDuration(text); err != nil || since < time.Minute || since > history.Longest {
 			return nil, task.Errorf(task.InvalidParams,
 				"since is %q, but must be a duration from 1m to 24h, such as 5m or 6h", text)
 		}
 	}
-	partners := o.Partners()
+	partners := a.Partners()
 	if name := q.Get("partner"); name != "" {
 		p := partners.Named(name)
 		if p == nil {
@@ -111,13 +102,11 @@ func showOverview(o *openStore, r *http.Request) (any, error) {
 		}
 		partners = node.Partners{p}
 	}
-	if app := o.newest(); app != nil {
-		app.sample()
-	}
-	report := past.Last(since)
+	a.sample(a.InForce())
+	report := a.past.Last(since)
 	out := overviewOf(&report, partners)
 	if q.Get("partner") == "" {
-		out.Now = levelsOf(o.Node)
+		out.Now = a.levels()
 	}
 	return out, nil
 }
@@ -161,7 +150,7 @@ func agentOverview(p *node.Partner, points []history.Counts, n int) adminapi.Age
 		all.Add(&points[i])
 		series[i] = points[i].Calls
 	}
-	out := adminapi.AgentOverview{AgentHealth: healthOf(p), Activity: activityOf(&all), Series: series}
+	out := adminapi.AgentOverview{AgentHealth: HealthOf(p), Activity: activityOf(&all), Series: series}
 	if slots := p.Gateway.Slots(); slots != nil {
 		running, queued := slots.Use()
 		out.Running, out.Queued = int64(running), int64(queued)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package operator
 
 import (
 	"context"
@@ -25,6 +25,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
+	"github.com/aip-gateway/aip-gateway/operator/history"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/replaytest"
@@ -56,7 +57,7 @@ func (busy) Complete(context.Context, *agent.Turn) error { return nil }
 
 // adminNode is a gateway of several, as far as its admin API goes.
 type adminNode struct {
-	*openStore
+	*Admin
 	node    *replaytest.Node
 	gateway *gateway.Gateway
 }
@@ -66,14 +67,15 @@ func adminNodes(t *testing.T, n int) (all []*adminNode) {
 	t.Helper()
 	shards, quiet := replaytest.NewShards(4), slog.New(slog.DiscardHandler)
 	for range n {
-		a := &adminNode{openStore: &openStore{Node: new(node.Node)}, node: shards.Node()}
-		err := a.Open(node.Config{Process: node.NewProcess(node.Host{}), Shards: shard.Join(a.node, quiet),
+		a := &adminNode{node: shards.Node()}
+		n := new(node.Node)
+		err := n.Open(node.Config{Process: node.NewProcess(node.Host{}), Shards: shard.Join(a.node, quiet),
 			Log: func(string) *slog.Logger { return quiet }})
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.Tasks.Configure(notify.Config{Dialects: gateway.Wire})
-		a.openAdmin()
+		n.Tasks.Configure(notify.Config{Dialects: gateway.Wire})
+		a.Admin = Open(n, Config{Log: quiet, Past: history.New()})
 		a.gateway, err = gateway.New(gateway.Config{
 			Process: &a.Process.Process, Callers: []translate.Server{aip.Server()}, Guard: new(identity.Guard),
 			Partner: partner.Config{Name: "P", Agent: busy{}, MaxEvents: 100, MaxBytes: 1 << 20,
@@ -88,7 +90,7 @@ func adminNodes(t *testing.T, n int) (all []*adminNode) {
 		all = append(all, a)
 		t.Cleanup(func() {
 			a.gateway.Unregister()
-			if err := a.Node.Close(); err != nil {
+			if err := a.Close(); err != nil {
 				t.Error(err)
 			}
 			a.gateway.Close()
@@ -104,9 +106,8 @@ func adminNodes(t *testing.T, n int) (all []*adminNode) {
 // ask asks a gateway for what a route answers.
 func (a *adminNode) ask(t *testing.T, method, path, query, body string, into any) error {
 	t.Helper()
-	answer := either(adminAnswers[path], spreadAnswers[path])
 	r := httptest.NewRequestWithContext(t.Context(), method, path+"?"+query, strings.NewReader(body))
-	out, err := answer(a.openStore, r)
+	out, err := a.routes[path].answer(a.Admin, r)
 	if err != nil {
 		return err
 	}
@@ -220,7 +221,7 @@ func TestSpreadWhileAShardLeaves(t *testing.T) {
 	all := adminNodes(t, 1)
 	const path = "/aip/leaving"
 	reads := 0
-	adminAnswers[path] = func(*openStore, *http.Request) (any, error) {
+	alone := func(*Admin, *http.Request) (any, error) {
 		if reads++; reads == 1 {
 			all[0].node.Leave(2)
 			asynctest.Eventually(t, "the shard has left", func() bool { return !all[0].Shards.Owns(2) })
@@ -228,11 +229,7 @@ func TestSpreadWhileAShardLeaves(t *testing.T) {
 		}
 		return adminapi.TaskPage{Tasks: make([]adminapi.Task, 1)}, nil
 	}
-	spreadAnswers[path] = tasksByGateway
-	t.Cleanup(func() {
-		delete(adminAnswers, path)
-		delete(spreadAnswers, path)
-	})
+	all[0].routes = map[string]route{path: {alone: alone, several: tasksByGateway}}
 	var page adminapi.TaskPage
 	if err := all[0].ask(t, "GET", path, "", "", &page); err != nil || len(page.Tasks) != 1 {
 		t.Fatalf("the list has %+v, %v", page, err)
@@ -294,7 +291,7 @@ func TestSpreadEndpoints(t *testing.T) {
 	}
 	all[1].node.Kill()
 	err := all[0].ask(t, "POST", adminapi.EnableEndpoint, "", body, new(adminapi.EndpointName))
-	if adminStatus(err) != http.StatusServiceUnavailable || !strings.Contains(err.Error(), "shard 1, shard 3") {
+	if statusOf(err) != http.StatusServiceUnavailable || !strings.Contains(err.Error(), "shard 1, shard 3") {
 		t.Errorf("without one of them: %v", err)
 	}
 }
@@ -325,7 +322,7 @@ func TestTailAllGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := allFollower{tail, all[0].openStore}
+	f := allFollower{tail, all[0].Admin}
 	defer f.Close()
 	all[1].node.Kill()
 	asynctest.Eventually(t, "the gateway is named", func() bool {

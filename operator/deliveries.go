@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package operator
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 	"net/url"
 	"slices"
-	"time"
 
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
@@ -39,12 +37,12 @@ func filterOf(q url.Values) (f notify.Filter, err error) {
 	return f, err
 }
 
-func listDeliveries(o *openStore, r *http.Request) (any, error) {
+func listDeliveries(a *Admin, r *http.Request) (any, error) {
 	f, err := filterOf(r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
-	list, next, err := o.Tasks.Webhooks().Deliveries(r.Context(), f)
+	list, next, err := a.Tasks.Webhooks().Deliveries(r.Context(), f)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +53,7 @@ func listDeliveries(o *openStore, r *http.Request) (any, error) {
 			ID: d.ID, Status: d.Status, Partner: d.Partner, Leader: d.Leader, Task: d.Task, Webhook: d.Webhook,
 			Endpoint: d.Endpoint, Path: d.Path, Event: d.Event, State: d.State, At: d.At, Reason: d.Reason,
 			Attempts: d.Attempts, Next: d.Next, LastStatus: d.LastStatus, LastError: d.LastError,
-			Recent: attemptsOf(d.Recent), OfAgent: o.agent(d.Partner),
+			Recent: attemptsOf(d.Recent), OfAgent: a.agent(d.Partner),
 		})
 	}
 	return page, nil
@@ -79,17 +77,17 @@ const (
 )
 
 // listExchanges answers with the last attempts and their bodies.
-func listExchanges(o *openStore, r *http.Request) (any, error) {
+func listExchanges(a *Admin, r *http.Request) (any, error) {
 	f, err := filterOf(r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
-	list, kept := o.Tasks.Webhooks().Exchanges(f, min(cmp.Or(f.Limit, defaultExchanges), maxExchanges))
+	list, kept := a.Tasks.Webhooks().Exchanges(f, min(cmp.Or(f.Limit, defaultExchanges), maxExchanges))
 	out := adminapi.ExchangeList{Kept: kept, Exchanges: make([]adminapi.Exchange, 0, len(list))}
 	for i := range list {
 		e := &list[i]
 		out.Exchanges = append(out.Exchanges, adminapi.Exchange{
-			Attempt: attemptOf(e.Attempt), OfAgent: o.agent(e.Partner), Delivered: e.Delivered, ID: e.ID, Partner: e.Partner,
+			Attempt: attemptOf(e.Attempt), OfAgent: a.agent(e.Partner), Delivered: e.Delivered, ID: e.ID, Partner: e.Partner,
 			Leader: e.Leader, Task: e.Task, Webhook: e.Webhook, Endpoint: e.Endpoint, Path: e.Path, Event: e.Event,
 			State: e.State, Request: adminapi.Body(e.Request), Answer: adminapi.Body(e.Answer),
 		})
@@ -98,12 +96,12 @@ func listExchanges(o *openStore, r *http.Request) (any, error) {
 }
 
 // allExchanges answers with the last attempts of all gateways.
-func allExchanges(o *openStore, r *http.Request, q adminQuestion) (any, error) {
+func allExchanges(a *Admin, r *http.Request, q question) (any, error) {
 	limit, err := pageLimit(r.URL.Query(), defaultExchanges, maxExchanges)
 	if err != nil {
 		return nil, err
 	}
-	all, missing, err := askNodes[adminapi.ExchangeList](o, r, q)
+	all, missing, err := askNodes[adminapi.ExchangeList](a, r, q)
 	if err != nil {
 		return nil, err
 	}
@@ -141,12 +139,12 @@ func replayDeliveries(e notify.Engines, r *http.Request) (any, error) {
 }
 
 // listWebhooks answers with the webhooks of a task.
-func listWebhooks(o *openStore, r *http.Request) (any, error) {
+func listWebhooks(a *Admin, r *http.Request) (any, error) {
 	of, err := taskNameOf(r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
-	_, e, err := o.Tasks.Of(of.Partner, of.Leader)
+	_, e, err := a.Tasks.Of(of.Partner, of.Leader)
 	if err != nil {
 		return nil, err
 	}
@@ -161,44 +159,10 @@ func listWebhooks(o *openStore, r *http.Request) (any, error) {
 	return adminapi.WebhookList{Webhooks: out}, nil
 }
 
-func listEndpoints(e notify.Engines, r *http.Request) (any, error) {
-	list, err := e.Endpoints(r.Context())
-	if err != nil {
-		return nil, err
-	}
-	out := make([]adminapi.Endpoint, 0, len(list))
-	for _, p := range list {
-		one := adminapi.Endpoint{URL: p.URL, State: p.State, InFlight: p.InFlight, Queued: p.Queued,
-			Failures: p.Failures, Until: p.Until, Since: p.Since, URLs: make([]adminapi.EndpointURL, 0, len(p.URLs))}
-		for _, u := range p.URLs {
-			one.URLs = append(one.URLs, adminapi.EndpointURL{
-				Path: u.Path, Queued: u.Queued, Dead: u.Dead, Attempts: u.Rate.Attempts, Delivered: u.Rate.Delivered,
-				First: u.Rate.Since, MedianMS: milliseconds(u.Rate.Median), P95MS: milliseconds(u.Rate.P95),
-			})
-		}
-		out = append(out, one)
-	}
-	return adminapi.EndpointList{Endpoints: out}, nil
-}
+var allDeliveries = paged(func(p *adminapi.DeliveryPage) listFields[adminapi.Delivery] {
+	return listFields[adminapi.Delivery]{&p.Deliveries, &p.Missing, &p.Next}
+})
 
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-// switchEndpoint disables or enables the endpoint that the body names.
-func switchEndpoint(
-	to func(notify.Engines, context.Context, string) error,
-) func(notify.Engines, *http.Request) (any, error) {
-	return func(e notify.Engines, r *http.Request) (any, error) {
-		var body adminapi.EndpointName
-		if err := readBody(r, &body, `{"endpoint": "https://host"}`, &body.Endpoint); err != nil {
-			return nil, err
-		}
-		name, err := notify.ParseEndpoint(body.Endpoint)
-		if err != nil {
-			return nil, err
-		}
-		if err := to(e, r.Context(), name); err != nil {
-			return nil, err
-		}
-		return adminapi.EndpointName{Endpoint: name}, nil
-	}
+func addReplayed(into, of *adminapi.Replayed) {
+	into.Replayed, into.Selected = into.Replayed+of.Replayed, into.Selected+of.Selected
 }

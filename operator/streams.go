@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package operator
 
 import (
 	"net/http"
@@ -11,7 +11,7 @@ import (
 )
 
 // listStreams answers with the open streams of the process, those of replaced configurations included.
-func listStreams(o *openStore, r *http.Request) (any, error) {
+func listStreams(a *Admin, r *http.Request) (any, error) {
 	q := r.URL.Query()
 	f := gateway.StreamFilter{Partner: q.Get("partner"), Leader: q.Get("leader"), Task: q.Get("task")}
 	var err error
@@ -21,10 +21,10 @@ func listStreams(o *openStore, r *http.Request) (any, error) {
 	if f.Limit, err = readLimit(q); err != nil {
 		return nil, err
 	}
-	list, more := process.OpenStreams(r.Context(), f)
+	list, more := a.Process.OpenStreams(r.Context(), f)
 	page := adminapi.StreamPage{Streams: make([]adminapi.Stream, 0, len(list))}
 	for i := range list {
-		page.Streams = append(page.Streams, o.streamOf(&list[i]))
+		page.Streams = append(page.Streams, a.streamOf(&list[i]))
 	}
 	if more {
 		page.Next = adminapi.Cursor(strconv.FormatUint(list[len(list)-1].Number, 10))
@@ -32,11 +32,11 @@ func listStreams(o *openStore, r *http.Request) (any, error) {
 	return page, nil
 }
 
-func (o *openStore) streamOf(s *gateway.OpenStream) adminapi.Stream {
+func (a *Admin) streamOf(s *gateway.OpenStream) adminapi.Stream {
 	out := adminapi.Stream{
 		TaskName: adminapi.TaskName{Partner: s.Partner, Leader: s.Leader, Task: s.Task}, Number: s.Number,
 		User: s.User, Address: s.Address, Transport: s.Transport, Dialect: s.Dialect, Command: s.Command, Since: s.Since,
-		Events: s.Events, Last: s.Last, OfAgent: o.agent(s.Partner),
+		Events: s.Events, Last: s.Last, OfAgent: a.agent(s.Partner),
 	}
 	if s.End > 0 {
 		behind := max(s.End, s.Last) - s.Last // it may have sent more since its task was read
@@ -44,3 +44,7 @@ func (o *openStore) streamOf(s *gateway.OpenStream) adminapi.Stream {
 	}
 	return out
 }
+
+var allStreams = paged(func(p *adminapi.StreamPage) listFields[adminapi.Stream] {
+	return listFields[adminapi.Stream]{&p.Streams, &p.Missing, (*string)(&p.Next)}
+})
