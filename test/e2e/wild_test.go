@@ -14,11 +14,11 @@ import (
 // wildRow is one kind of Leader, Partner or agent that people run, by rule: it does on the wire what theirs do. Each of
 // its ways must end the same, with the gateway and without.
 //
-// To add a row, append it to the table of its kind, and the same row to the table of docs/compatibility.md. To add a
+// To add a row, append it to the table of its kind, and the same line to the list of docs/compatibility.md. To add a
 // table, give it a test that calls runWild, and a line in wildTables. Rows of Leaders of AIP are made by aipRow, and
 // rows of agents of A2A v0.1 by legacyRow and canceledRow, and those of the Agent API by agentAPIRow.
 type wildRow struct {
-	name string // what is special in it: the first cell of its row of the page
+	name string // what is special in it: its line of the page
 	set  string // what its operator writes, as the page says: for a way through, in the block of aip_gateway
 	want wildEnd
 	ways []wildWay // the first one is without the gateway
@@ -56,7 +56,7 @@ type wildEnd struct {
 	Told     []string // what the agent was told to do: twice is seen here
 }
 
-// wildTables are all tables of rows, by the headings of docs/compatibility.md above them.
+// wildTables are all tables of rows, by the headings of docs/compatibility.md above their lists.
 var wildTables = map[string][]wildRow{
 	"Leaders of AIP":                      wildLeaders,
 	"How Leaders are notified":            wildNotified,
@@ -138,20 +138,20 @@ func TestWildPage(t *testing.T) {
 	for heading, rows := range wildTables {
 		want := ""
 		for _, row := range rows {
-			works, set := "yes", "–"
+			want += "- " + row.name
 			if row.notYet != "" {
-				works = "not yet: " + row.notYet
+				want += ": not yet: " + row.notYet
 			}
 			if row.set != "" {
-				set = "`" + strings.Join(strings.Fields(row.set), " ") + "`"
+				want += ": `" + strings.Join(strings.Fields(row.set), " ") + "`"
 			}
-			want += "| " + row.name + " | " + works + " | " + set + " |\n"
+			want += "\n"
 		}
 		_, section, _ := strings.Cut(string(page), "\n## "+heading+"\n")
 		section, _, _ = strings.Cut(section, "\n## ")
-		_, table, _ := strings.Cut(section, "|---|---|---|\n")
-		table, _, _ = strings.Cut(table, "\n\n")
-		if diff := cmp.Diff(want, strings.TrimSpace(table)+"\n"); diff != "" {
+		_, list, _ := strings.Cut(section, "\n- ")
+		list, _, _ = strings.Cut("- "+list, "\n\n")
+		if diff := cmp.Diff(want, strings.TrimSpace(list)+"\n"); diff != "" {
 			t.Errorf("%s (-run +page):\n%s\nIt should be:\n%s", heading, diff, want)
 		}
 	}
