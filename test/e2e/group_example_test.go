@@ -64,8 +64,13 @@ func (p *groupPage) example(language, name string, change func(string) string) (
 	if found == nil {
 		p.t.Fatalf("docs/groups.md has no example in %s", language)
 	}
+	return p.save(name, change(p.ports.Replace(found[1])))
+}
+
+func (p *groupPage) save(name, text string) (path string) {
+	p.t.Helper()
 	path = filepath.Join(p.dir, name)
-	noError(p.t, os.WriteFile(path, []byte(change(p.ports.Replace(found[1]))), 0o600))
+	noError(p.t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -74,7 +79,9 @@ func (p *groupPage) lead(change func(string) string) string {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), 3*patience)
 	defer cancel()
-	cmd, err := rabbittest.Python(ctx, p.example("python", "leader.py", change))
+	leader, err := os.ReadFile("../../contrib/rabbitmq/leader.py")
+	noError(p.t, err)
+	cmd, err := rabbittest.Python(ctx, p.save("leader.py", change(p.ports.Replace(string(leader)))))
 	noError(p.t, err)
 	cmd.Dir = p.dir
 	var stdout, stderr bytes.Buffer
