@@ -96,6 +96,7 @@ func (a *App) followActive(ctx context.Context, own map[string]*Gateway) {
 			now := g.inactive() != nil
 			switch {
 			case now && !disabled[name]:
+				// What to do: see docs/discovery.md#disabled.
 				log.Warn("the registry has disabled a Partner: its calls are refused, its streams end, and its groups are left",
 					"partner", name)
 			case !now && disabled[name]:

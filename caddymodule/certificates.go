@@ -185,6 +185,7 @@ func (a *App) warnOfCertificates(log *slog.Logger, now time.Time) {
 	for _, all := range []certificates{a.certificates, currentCertificates(a.members)} {
 		for _, c := range all.sorted() {
 			if certfile.EndsSoon(all[c].from, all[c].until, now) {
+				// What to do: renew it.
 				log.Warn("a certificate ends soon, or has ended", "use", c.use, "file", c.file, "subject", c.subject,
 					"until", all[c].until.UTC())
 			}

@@ -25,6 +25,7 @@ func (g *Gateway) warnWithoutClientAuth(ctx caddy.Context, mode identity.Mode) {
 		slices.ContainsFunc(server.TLSConnPolicies, verifiesClients) {
 		return
 	}
+	// What to do: add the lines in `advice`.
 	g.log.Warn("identity is required, but the site verifies no client certificates: every call is refused",
 		"listen", strings.Join(server.Listen, " "), "advice", doctor.NeedsClientAuth)
 }

@@ -33,6 +33,7 @@ func (a *App) judgeConsoles() error {
 		c := o.Handler.(*Console)
 		c.anyHost = c.anyHost || o.AnyHost
 		if o.Why != "" {
+			// What to do: see `advice`.
 			c.log.Warn("the console may change tasks, and its site does not authenticate its clients",
 				"site", o.Site(), "allow", strings.Join(o.Allow, " "), "advice", o.Why)
 		}

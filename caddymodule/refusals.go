@@ -66,6 +66,7 @@ func (r *refusals) noteAs(reason string, chain []*x509.Certificate, err error) {
 		return
 	}
 	leaf := chain[0]
+	// What to do: `reason`: wrong_root, expired, wrong_usage (no clientAuth) or not_verified.
 	logOf("aip").Warn("a handshake was refused", "certificate", leaf.Subject.CommonName,
 		"serial", leaf.SerialNumber.Text(16), "issuer", leaf.Issuer.String(), "reason", reason, "error", err,
 		"unlogged", unlogged)

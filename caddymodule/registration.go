@@ -172,6 +172,7 @@ func (g *Gateway) reportRegistration(before, now *registry.Record, first bool) {
 		case registry.Pending:
 			log.Info("the registration waits for a person of the registry", "version", next.Version)
 		case registry.Rejected:
+			// What to do: correct it, and register it again.
 			log.Warn("the registry has rejected the registration", "version", next.Version, "comments", next.Comments)
 		}
 	}

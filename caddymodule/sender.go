@@ -82,6 +82,7 @@ const (
 
 func (g *Gateway) warnWithoutSender() {
 	g.warned = true
+	// What to do: add the lines in `advice`.
 	g.log.Warn("Leaders of AIP 2 refuse the answers: the site shows no certificate with an AIC",
 		"listen", strings.Join(g.server.Listen, " "), "advice", setAIC)
 }

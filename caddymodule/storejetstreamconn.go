@@ -150,6 +150,7 @@ func (s *JetStreamStore) dial(log *slog.Logger) (*nats.Conn, error) {
 	return nats.Connect(strings.Join(s.URLs, ","), append(opts,
 		nats.DisconnectErrHandler(func(c *nats.Conn, err error) {
 			if !c.IsClosed() {
+				// What to do: see docs/cluster.md#when-something-is-wrong.
 				log.Warn("the connection to the NATS servers is lost; it is made again", "error", err)
 			}
 		}),

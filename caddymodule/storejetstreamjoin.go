@@ -38,6 +38,7 @@ func (s *JetStreamStore) Continues(newer node.Driver) error {
 // Join implements node.SharedDriver.
 func (s *JetStreamStore) Join(log *slog.Logger, host node.SharedHost) (node.SharedStore, error) {
 	if len(s.Monitor) == 0 {
+		// What to do: set sync_interval to always there, and monitor here.
 		log.Warn("the NATS servers must sync each write, which is not checked without monitor")
 	}
 	j, err := node.Join(node.JoinConfig{Shards: s.Shards, Name: s.Node, Settings: s.Settings(), Log: log,

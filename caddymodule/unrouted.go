@@ -26,6 +26,7 @@ func (a *App) warnOfUnrouted() {
 			continue
 		}
 		warned[way.Site] = true
+		// What to do: add the line in `advice`.
 		g.log.Warn("requests that no route of the site takes are answered with 200 and no body",
 			"listen", strings.Join(g.server.Listen, " "), "advice",
 			`add to the site: respond "nothing is served at this path" 404`)
@@ -44,6 +45,7 @@ func (a *App) warnOfUnreachable(log *slog.Logger) {
 				continue
 			}
 			before := all[j]
+			// What to do: give them different paths.
 			log.Warn("no request gets to a handler, since one before it takes them all",
 				"handler", directiveOf(later.Handler), "at", a.writtenAt(later.Handler),
 				"before", directiveOf(before.Handler), "before_at", a.writtenAt(before.Handler),

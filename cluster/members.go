@@ -182,6 +182,7 @@ func (c *Cluster) renew(sent time.Duration, revision uint64, r record) {
 			c.doubts.Add(1)
 			c.self.lapsed = true
 			c.stats.lapses.Add(1)
+			// What to do: if often, look at the NATS servers and the clock.
 			c.log.Warn("the lease of this node had lapsed, and holds again")
 		}
 		c.change()
@@ -324,6 +325,7 @@ func (c *Cluster) judge() error {
 			m.gone = true
 			c.calm = c.config.Clock() + calmAfter*c.config.Lease
 			c.stats.gone.Add(1)
+			// What to do: look at that gateway and its network.
 			c.log.Warn("a node of the cluster is gone: it was silent for longer than its lease", "other", name,
 				"incarnation", m.Incarnation)
 			c.calls.gone(m.Incarnation)

@@ -38,6 +38,7 @@ func (c *Cluster) failed(shard int, began time.Duration, err error) {
 	r.failing = 0
 	r.until = now + min(refuseFor*c.config.Lease<<min(r.times, 10), longestRefusal)
 	r.times++
+	// What to do: if often, see `error`.
 	c.log.Warn("a shard could not be claimed; it is left to the other nodes for a while", "shard", shard,
 		"duration", r.until-now, "error", err)
 	c.hurry()

@@ -3,67 +3,85 @@
 package docs
 
 import (
+	"cmp"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/aip-gateway/aip-gateway/internal/checkout"
 )
 
-const logTable = "| level | line | fields | means, and what to do |"
+// logLine is a line of the log at a level of warnings or errors.
+type logLine struct{ pkg, level, message, todo string }
 
-// logLine is what the source, or the page, says about a line of the log.
-type logLine struct {
-	Level  string
-	Fields string // their names, in order, each once
+// logsMade is the line of docs/logs.md from which on it is made of the source.
+const logsMade = "<!-- The rest is made of the source: go test ./docs -run LogLines -update -->\n"
+
+// TestDocsLogLines compares docs/logs.md with the warnings and errors of the code, or writes it. The comment above a
+// call says behind "What to do:" how an operator mends its cause.
+func TestDocsLogLines(t *testing.T) {
+	var all []logLine
+	for _, path := range checkout.Files(t, "*.go", ":!:*_test.go", ":!:test/", ":!:contrib/", ":!:cli/", ":!:internal/",
+		":!:docs/", ":!:*test/*") {
+		all = append(all, logLines(t, path)...)
+	}
+	slices.SortFunc(all, func(a, b logLine) int {
+		return cmp.Or(strings.Compare(a.pkg, b.pkg), strings.Compare(a.level, b.level),
+			strings.Compare(a.message, b.message), -strings.Compare(a.todo, b.todo))
+	})
+	all = slices.CompactFunc(all, func(a, b logLine) bool { return a.pkg == b.pkg && a.message == b.message })
+	page, err := os.ReadFile("docs/logs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	above, _, ok := strings.Cut(string(page), logsMade)
+	if !ok {
+		t.Fatalf("docs/logs.md lacks the line %q", logsMade)
+	}
+	var b strings.Builder
+	b.WriteString(above + logsMade)
+	b.WriteString("\n|package|level|message|what to do|\n|---|---|---|---|\n")
+	for _, l := range all {
+		fmt.Fprintf(&b, "|%s|%s|`%s`|%s|\n", l.pkg, l.level, l.message, l.todo)
+	}
+	if len(all) < 100 {
+		t.Errorf("only %d lines were found", len(all))
+	}
+	t.Logf("%d lines", len(all))
+	generated(t, "docs/logs.md", b.String())
 }
 
-// TestDocsLogLines compares the tables of docs/logs.md with what the code logs: every line, with its level and its
-// fields.
-func TestDocsLogLines(t *testing.T) {
-	logged := make(map[string]logLine)
-	for _, room := range []string{"acps", "aun", "caddymodule", "cluster", "front", "gateway", "identity", "node",
-		"notify", "operator", "partner", "replay", "sseproxy", "trust", "upstream"} {
-		err := filepath.WalkDir(room, func(path string, d fs.DirEntry, err error) error {
-			if err != nil {
-				return err
-			}
-			if d.Name() == "replaytest" { // it reports to a test
-				return filepath.SkipDir
-			}
-			if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
-				return nil
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-			if err != nil {
-				return err
-			}
-			ast.Inspect(file, func(n ast.Node) bool {
-				if call, ok := n.(*ast.CallExpr); ok {
-					noteLogCall(call, logged)
-				}
-				return true
-			})
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
+// logLines returns the warnings and errors that a file logs.
+func logLines(t *testing.T, path string) (all []logLine) {
+	t.Helper()
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, path, nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	todos := make(map[int]string) // by the line behind the comment
+	for _, c := range file.Comments {
+		if _, todo, ok := strings.Cut(c.Text(), "What to do: "); ok {
+			todos[files.Position(c.End()).Line+1] = prose(t, "docs", todo)
 		}
 	}
-	inPage := make(map[string]logLine)
-	for _, row := range tables(pages(t)["docs/logs.md"], logTable) {
-		fields := inQuotes(row[2])
-		slices.Sort(fields)
-		inPage[strings.Trim(row[1], "`")] = logLine{row[0], strings.Join(fields, " ")}
-	}
-	if diff := cmp.Diff(logged, inPage); diff != "" {
-		t.Errorf("docs/logs.md does not have the log lines of the code (-code +page):\n%s", diff)
-	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok {
+			if level, message := logCall(call); level == "warn" || level == "error" {
+				todo := todos[files.Position(call.Pos()).Line]
+				all = append(all, logLine{filepath.Dir(path), level, message, todo})
+			}
+		}
+		return true
+	})
+	return all
 }
 
 // TestLogLinesNameTheTrace: in the rooms that handle calls, a line that is logged where there is a context is logged
@@ -114,64 +132,37 @@ func logsWithoutContext(call *ast.CallExpr) bool {
 	return slices.Contains([]string{"Debug", "Info", "Warn", "Error"}, method.Sel.Name)
 }
 
-// noteLogCall notes the line of a call of slog.
-func noteLogCall(call *ast.CallExpr, into map[string]logLine) {
+// logCall returns the level and the message of a call of slog; none for other calls, and for levels that vary.
+func logCall(call *ast.CallExpr) (level, message string) {
 	method, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
-		return
+		return "", ""
 	}
-	level, at := "", 0
+	at := 0
 	switch method.Sel.Name {
-	case "Debug", "Info", "Warn", "Error":
+	case "Warn", "Error":
 		level = strings.ToLower(method.Sel.Name)
-	case "DebugContext", "InfoContext", "WarnContext", "ErrorContext":
+	case "WarnContext", "ErrorContext":
 		level, at = strings.ToLower(strings.TrimSuffix(method.Sel.Name, "Context")), 1
 	case "Log", "LogAttrs":
-		level, at = "by kind", 2
+		at = 2
 		if len(call.Args) > 2 {
-			if s, ok := call.Args[1].(*ast.SelectorExpr); ok && strings.HasPrefix(s.Sel.Name, "Level") {
+			if s, ok := call.Args[1].(*ast.SelectorExpr); ok {
 				level = strings.ToLower(strings.TrimPrefix(s.Sel.Name, "Level"))
 			}
 		}
 	default:
-		return
+		return "", ""
 	}
-	if on, ok := method.X.(*ast.Ident); ok && on.Name == "http" || len(call.Args) <= at {
-		return
+	on, ok := method.X.(*ast.Ident)
+	if ok && on.Name == "http" || len(call.Args) <= at {
+		return "", ""
 	}
-	message, ok := stringOf(call.Args[at])
-	if !ok {
-		return
+	if ok && on.Name == "bug" {
+		level = "error"
 	}
-	fields := logFields(call.Args[at+1:])
-	if on, ok := method.X.(*ast.Ident); ok && on.Name == "bug" {
-		level, fields = "error", append(fields, "panic", "stack")
+	if message, ok = stringOf(call.Args[at]); !ok {
+		return "", ""
 	}
-	if other, ok := into[message]; ok { // the line has another field in another place
-		fields = append(fields, strings.Fields(other.Fields)...)
-	}
-	slices.Sort(fields)
-	into[message] = logLine{level, strings.Join(slices.Compact(fields), " ")}
-}
-
-// logFields returns the names of the fields in the arguments of a call of slog: pairs of a name and a value, Attrs, or
-// the call of a function that adds to such arguments.
-func logFields(args []ast.Expr) (names []string) {
-	for i := 0; i < len(args); i++ {
-		if name, ok := stringOf(args[i]); ok {
-			names = append(names, name)
-			i++ // its value
-			continue
-		}
-		call, ok := args[i].(*ast.CallExpr)
-		if !ok {
-			continue
-		}
-		if name, ok := call.Fun.(*ast.SelectorExpr); ok && name.Sel.Name != "about" && len(call.Args) > 0 { // slog.String
-			names = append(names, logFields(call.Args[:1])...)
-			continue
-		}
-		names = append(names, logFields(call.Args)...)
-	}
-	return names
+	return level, message
 }

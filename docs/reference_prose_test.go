@@ -18,7 +18,7 @@ func (r *reference) write(text string, level int) {
 	for _, block := range doc.Content {
 		switch block := block.(type) {
 		case *comment.Paragraph:
-			r.out.WriteString(prose(r.t, plainText(block.Text)) + "\n\n")
+			r.out.WriteString(prose(r.t, "docs/configuration", plainText(block.Text)) + "\n\n")
 		case *comment.Heading:
 			fmt.Fprintf(&r.out, "%s %s\n\n", strings.Repeat("#", level+1), plainText(block.Text))
 		case *comment.List:
@@ -26,7 +26,7 @@ func (r *reference) write(text string, level int) {
 				var parts []string
 				for _, b := range it.Content {
 					if p, ok := b.(*comment.Paragraph); ok {
-						parts = append(parts, prose(r.t, plainText(p.Text)))
+						parts = append(parts, prose(r.t, "docs/configuration", plainText(p.Text)))
 					}
 				}
 				fmt.Fprintf(&r.out, "- %s\n", strings.Join(parts, " "))
@@ -70,8 +70,8 @@ var (
 	dflt     = regexp.MustCompile(`Default: ([0-9]([^ .,;]|\.[0-9])*( [KMG]iB)?)`)
 )
 
-// prose returns a text of a comment as Markdown.
-func prose(t *testing.T, text string) string {
+// prose returns a text of a comment as Markdown, for a page in a directory.
+func prose(t *testing.T, dir, text string) string {
 	t.Helper()
 	text = strings.Join(strings.Fields(text), " ")
 	text = dflt.ReplaceAllString(text, "Default: `$1`")
@@ -87,13 +87,13 @@ func prose(t *testing.T, text string) string {
 		return "`" + word + "`"
 	})
 	for _, name := range links {
-		text = strings.Replace(text, "\x00", linkTo(t, name), 1)
+		text = strings.Replace(text, "\x00", linkTo(t, dir, name), 1)
 	}
 	return text
 }
 
-// linkTo returns a link to a page, from a page below docs/configuration.
-func linkTo(t *testing.T, name string) string {
+// linkTo returns a link to a page, from a page in a directory.
+func linkTo(t *testing.T, dir, name string) string {
 	t.Helper()
 	file, anchor, found := strings.Cut(name, "#")
 	page, err := os.ReadFile(file)
@@ -101,7 +101,7 @@ func linkTo(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	title, _, _ := strings.Cut(strings.TrimPrefix(string(page), "# "), "\n")
-	rel, err := filepath.Rel("docs/configuration", file)
+	rel, err := filepath.Rel(dir, file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -293,7 +293,7 @@ func (r *reference) line(it item) string {
 		text += " (" + strings.Join(names, ", ") + ")"
 	}
 	if len(texts) > 0 {
-		text += ": " + prose(r.t, strings.Join(texts, " "))
+		text += ": " + prose(r.t, "docs/configuration", strings.Join(texts, " "))
 	}
 	return text
 }

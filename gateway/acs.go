@@ -98,6 +98,7 @@ func (m *cardMaker) warnOfACS(ctx context.Context, body []byte) {
 		m.log.WarnContext(ctx, "the ACS that is served cannot be compared with the one that is registered", "error", err)
 	}
 	if len(compared.Differences) > 0 {
+		// What to do: see docs/discovery.md#after-it-is-registered.
 		m.log.WarnContext(ctx, "the ACS that is served is not the one that is registered",
 			"differences", compared.Differences, "error", ErrOtherACS)
 	}

@@ -131,6 +131,7 @@ func (m *cardMaker) shown(ctx context.Context) (card *translate.Card, changed ti
 	}
 	why := &lack{task.KindOf(err), upstream.ReasonOf(err)}
 	if before := m.lacks.Swap(why); before == nil || *before != *why {
+		// What to do: start the agent, or set `agent { card }`.
 		m.log.WarnContext(ctx, "the agent's card is not available; the one that is shown is made of the configuration",
 			"error", err)
 	}

@@ -204,6 +204,7 @@ func (x *exchange) logRefused(err error) {
 	if !may {
 		return
 	}
+	// What to do: `advice` says it; an unknown address needs nothing.
 	x.g.config.Log.WarnContext(x.ctx, "a caller was refused", "address", x.in.Address, "certificate", x.peer.CommonName,
 		"error", err, "unlogged", unlogged)
 }

@@ -111,6 +111,7 @@ func (x *exchange) checkAsked() error {
 		return nil
 	}
 	err := task.Errorf(task.Internal, "this call was read otherwise before it came here").WithCause(ErrReadOtherwise)
+	// What to do: see `advice`.
 	x.g.config.Log.ErrorContext(x.ctx, "a call was read otherwise before",
 		"address", x.in.Address, "method", x.method(), "error", err)
 	return err

@@ -113,6 +113,7 @@ func Join(c JoinConfig) (*Joining, error) {
 	switch {
 	case err == nil:
 	case passesByItself(err):
+		// What to do: see `error`.
 		j.log.Warn("the store cannot be used yet; the gateway is unready, and keeps trying", "error", err)
 		j.work.Go(func() { j.keepTrying(err) })
 	default:

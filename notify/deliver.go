@@ -303,6 +303,7 @@ func (d *deliverer) apply(m *metadata, h *hook, n *notification, o *delivery.Out
 		h.LastDead = now
 		return func() {
 			d.dead.Add(1)
+			// What to do: replay it when its receiver works.
 			n.Log().Warn("a notification is a dead letter now", "attempts", made, "status", o.Status, "error", o.Error)
 		}
 	}

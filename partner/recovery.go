@@ -253,6 +253,7 @@ func (e *Engine) recoverOnce(unfinished iter.Seq2[replay.DueLog, error], resumed
 			defer func() { <-slots }()
 			ok, err := e.recoverTask(p, due)
 			if errors.Is(err, errDamaged) || err != nil && last && !isPassing(err) {
+				// What to do: see docs/operations.md#a-damaged-store.
 				p.Log.Error(`an unfinished task cannot be resumed; run "caddy aip store verify"`,
 					"task", id, "leader", leader, "error", err)
 				err = nil

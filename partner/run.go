@@ -229,6 +229,7 @@ func (r *run) conclude(ended bool, err error) error {
 	r.span.SetStatus(codes.Error, task.KindOf(err).String())
 	r.partner.Meter.fail(task.KindOf(err))
 	if !tk.isCanceling() { // the end now is the cancel's work
+		// What to do: see `reason` and `advice`.
 		tk.logger().WarnContext(ctx, "the agent failed", "kind", task.KindOf(err).String(), "reason", withoutKind{err})
 	}
 	return tk.persist(ctx, r, func() error {

@@ -135,6 +135,7 @@ func (p *retry) unsent(err error) (again bool, _ error) {
 		return false, err
 	case isStarved(err):
 		if r.config.Slots.starved.due() {
+			// What to do: see docs/production.md#connections-of-unauthenticated-clients.
 			r.logger().LogAttrs(r.ctx, slog.LevelWarn, "no file descriptors are left to reach the agent; its tasks wait",
 				slog.Any("error", err))
 		}

@@ -67,6 +67,7 @@ func (k *Keeper) report(err error, now time.Time) {
 	k.retry = now.Add(wait)
 	k.status.Retry = k.retry
 	if before == nil || before.Error() != err.Error() {
+		// What to do: see docs/certificates.md#what-only-a-person-can-do.
 		k.Log.Warn("the certificates of the agent cannot be ordered or renewed", "error", err, "retry", k.retry.UTC())
 	}
 }

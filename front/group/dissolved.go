@@ -98,6 +98,7 @@ func (m *membership) dissolved() {
 		return
 	}
 	if err != nil {
+		// What to do: delete the queue at the broker.
 		m.logger().Warn("a membership of a group has ended, but its queue may still be there", m.about("error", err)...)
 	} else {
 		m.logger().Info("a group has ended, its exchange is gone", m.about()...)

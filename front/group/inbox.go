@@ -135,6 +135,7 @@ func (i *inbox) run() {
 			failures = 0
 		}
 		if failures++; failures == 1 && i.home.base.Err() == nil {
+			// What to do: see docs/groups.md#the-inbox.
 			p.Log.Warn("the inbox of groups cannot be read; trying again", "partner", i.partner, "error", err)
 		}
 		select {

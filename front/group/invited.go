@@ -78,6 +78,7 @@ func (i *inbox) log(ctx context.Context, p *Partner, in *aip.InboxInvitation, d 
 	case Unproven, Unreadable:
 		if err == errNoUserID {
 			if may, unlogged := i.nameless.Log(); may {
+				// What to do: see docs/groups.md#the-inbox.
 				p.Log.WarnContext(ctx, "an invitation to a group without a user_id is refused", "partner", i.partner,
 					"leader", in.LeaderAIC, "advice", nameUserID, "unlogged", unlogged)
 			}

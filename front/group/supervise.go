@@ -113,6 +113,7 @@ func (m *membership) attend() time.Duration {
 		m.dissolved()
 		return 0
 	case m.record.Leaving != nil && !now.Before(m.leaveBy), now.Sub(m.lost) >= keepLost:
+		// What to do: delete the queue at the broker.
 		m.logger().Warn("a membership of a group has ended, but its queue may still be there",
 			m.about("error", m.lastError)...)
 		m.abandon()

@@ -39,6 +39,7 @@ func (d documentHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err != nil && r.Context().Err() != nil:
 		return // the caller has left
 	case err != nil:
+		// What to do: set `signatures` to drop or keep.
 		d.front.config.Log.Warn("a card cannot be served", "document", d.path, "error", err)
 		http.Error(w, "the agent's card is not available", http.StatusBadGateway)
 		return

@@ -25,6 +25,7 @@ func (s *Store) suspend() {
 	if s.pending == nil {
 		return
 	}
+	// What to do: see docs/cluster.md#when-something-is-wrong.
 	s.st.config.Log.Warn("appends take too long; the store is unavailable until it is known what becomes of them",
 		"stream", s.st.name)
 	s.unavailable = true

@@ -107,6 +107,7 @@ func (s *Store) fails(why *disk.Error) {
 		return
 	}
 	s.meter.failures.Add(1)
+	// What to do: see docs/operations.md#a-full-disk-or-one-that-fails.
 	s.log.Error("replay: the store cannot be written; it tries again by itself", slog.Any("error", why.Cause))
 }
 
@@ -200,6 +201,7 @@ func (s *Store) reportSpace() {
 		return
 	}
 	if s.lowReported = low > 0; s.lowReported {
+		// What to do: see docs/operations.md#a-full-disk-or-one-that-fails.
 		s.log.Warn("replay: the disk is almost full; new tasks are refused",
 			slog.String("free", humanize.IBytes(low)), slog.String("needed", humanize.IBytes(s.free.Least)))
 		return

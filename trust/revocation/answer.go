@@ -260,6 +260,7 @@ func (c *Checker) staple(cert, issuer *x509.Certificate, raw []byte) {
 // logQuery logs a failed request, once a minute.
 func (c *Checker) logQuery(q *querier, err error) {
 	if c.mayLog(&q.logged) {
+		// What to do: see docs/certificates.md#watch-the-sources.
 		c.log.Warn("a source of revocation has not answered", "source", q.name(), "error", err)
 	}
 }
@@ -267,6 +268,7 @@ func (c *Checker) logQuery(q *querier, err error) {
 // logRate logs a source not asked, once a minute.
 func (c *Checker) logRate(q *querier, err *rateError) {
 	if c.mayLog(&q.loggedRate) {
+		// What to do: raise `rate` or `refresh`.
 		c.log.Warn("a source of revocation is not asked, since its rate is used up, and calls are refused",
 			"source", q.name(), "error", err)
 	}

@@ -125,6 +125,7 @@ func (c *Checker) report(at *location, fresh []*list, before error) {
 	case errors.Is(at.err, errPending) && !errors.Is(before, errPending):
 		c.log.Info("a revocation list waits for its issuer", "source", at.name)
 	case before == nil || before.Error() != at.err.Error():
+		// What to do: see `error`; with `kept`, the list before it counts.
 		c.log.Warn("a revocation list cannot be used", "source", at.name, "error", at.err, "kept", len(at.current) > 0)
 	}
 }

@@ -185,6 +185,7 @@ func (s *source) run() {
 	case err == nil && before != nil:
 		s.log.Info("the keys of an issuer of tokens can be fetched again", "issuer", s.issuer, "keys", len(set.keys))
 	case err != nil && (before == nil || before.Error() != err.Error()):
+		// What to do: without `kept`, its tokens are refused.
 		s.log.Warn("the keys of an issuer of tokens cannot be fetched", "issuer", s.issuer, "error", err,
 			"kept", s.set.Load() != nil)
 	}

@@ -245,6 +245,7 @@ func (r *Resolver) Fallback(from *upstream.Endpoint) *upstream.Endpoint {
 	if err != nil {
 		return nil
 	}
+	// What to do: pin the dialect in `next`.
 	r.log.Warn("the agent does not know the methods of its dialect; trying another one",
 		"dialect", r.known.Dialect, "next", next)
 	r.fellBack, r.known = true, other
