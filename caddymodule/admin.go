@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -108,7 +107,7 @@ func (a *App) registrants(partners node.Partners) (all []*operator.Registrant) {
 			continue
 		}
 		all = append(all, &operator.Registrant{
-			Partner: partners[i], URL: g.registration(), Account: a.account, Poll: time.Duration(a.Registry.Poll),
+			Partner: partners[i], URL: g.registration(), Account: a.account,
 			Register: func(ctx context.Context, o *adminapi.RegistrationOrder) (*registry.Record, error) {
 				record, err := g.register(ctx, o)
 				if record == nil {

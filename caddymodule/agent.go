@@ -89,7 +89,7 @@ const streamsAuto = "auto"
 
 // streaming are the values of streams of an agent.
 var streaming = map[string]upstream.Streaming{
-	streamsAuto: upstream.StreamsAuto, switchOn: upstream.StreamsOn, switchOff: upstream.StreamsOff,
+	streamsAuto: upstream.StreamsAuto, "on": upstream.StreamsOn, "off": upstream.StreamsOff,
 }
 
 // minCheck is the least interval of check.

@@ -24,9 +24,6 @@ type AgentCaller struct {
 
 	// By a token that the option issuer signs. Default: none.
 	JWT *AgentCallerJWT `json:"jwt,omitempty"`
-
-	// By the members aip.leader, aip.proof and aip.subject of W3C baggage. Default: false.
-	Baggage bool `json:"baggage,omitempty"`
 }
 
 // AgentCallerJWT is a token in every request to the agent.
@@ -47,11 +44,10 @@ func (c *AgentCaller) options(p *conf.Parser) conf.Options {
 			c.JWT = new(AgentCallerJWT)
 			p.Section(conf.Options{"audience": p.Word(&c.JWT.Audience), "header": p.Word(&c.JWT.Header)})()
 		},
-		"baggage": p.Flag(&c.Baggage),
 	}
 }
 
-func (c *AgentCaller) set() bool { return c.Headers || c.JWT != nil || c.Baggage }
+func (c *AgentCaller) set() bool { return c.Headers || c.JWT != nil }
 
 // check checks the settings; up are the agent's other header fields.
 func (c *AgentCaller) check(up http.Header) error {
@@ -65,9 +61,6 @@ func (c *AgentCaller) check(up http.Header) error {
 			return fmt.Errorf("agent: caller: %q is no name of a header field", c.JWT.Header)
 		}
 		own = append(own, cmp.Or(c.JWT.Header, callerinfo.TokenField))
-	}
-	if c.Baggage {
-		own = append(own, "Baggage")
 	}
 	for field := range up {
 		for _, name := range own {
@@ -85,7 +78,7 @@ func (g *Gateway) introducer(log *slog.Logger) (upstream.Introducer, error) {
 	if !c.set() {
 		return nil, nil
 	}
-	config := callerinfo.Config{Fields: c.Headers, Baggage: c.Baggage, Logger: log}
+	config := callerinfo.Config{Fields: c.Headers, Logger: log}
 	if c.JWT != nil {
 		issuer := g.app.issuer
 		if issuer == nil {

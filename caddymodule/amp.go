@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -31,10 +30,6 @@ type AMP struct {
 	// The directory of the files. It is made if it is missing. Default: the environment variable AMP_LOG_DIR.
 	Dir string `json:"dir,omitempty"`
 
-	// What the names of the files end with, before .jsonl: gateways that share a directory need different ones. Default:
-	// aip-gateway.
-	Name string `json:"name,omitempty"`
-
 	// What is reported: heartbeat (the agent is alive), metrics (once a minute: load, and how calls went), access (each
 	// call) and audit (each call that changes something or was refused; signed). Default: heartbeat.
 	Records []string `json:"records,omitempty"`
@@ -42,15 +37,6 @@ type AMP struct {
 	// How the members of records are named: camel, as the specification has it, or snake, as the software of ACPs 2.2
 	// reads them. Default: camel.
 	Names string `json:"names,omitempty"`
-
-	// How often there is a heartbeat of an agent that is alive, from 10s to 60s. Default: 15s.
-	Interval caddy.Duration `json:"interval,omitempty"`
-
-	// The size from which on a file is renamed, and a new one begun. Default: 16 MiB.
-	MaxSize int64 `json:"max_size,omitempty"`
-
-	// How many files of each type are kept that were renamed; 0 keeps none. Default: 3.
-	Keep *int `json:"keep,omitempty"`
 
 	// The certificates whose keys sign the records of audit, each with the AIC of a Partner. Default: none.
 	Sign []KeyPair `json:"sign,omitempty"`
@@ -74,13 +60,9 @@ type KeyPair struct {
 // ampOption returns what reads the option. Syntax:
 //
 //	amp [<directory>] {
-//		name     <name>
-//		records  <type>...
-//		names    camel|snake
-//		interval <duration>
-//		max_size <size>
-//		keep     <n>
-//		sign     <cert> <key> | aip
+//		records <type>...
+//		names   camel|snake
+//		sign    <cert> <key> | aip
 //	}
 func ampOption(p *conf.Parser, into **AMP) func() {
 	return func() {
@@ -93,12 +75,8 @@ func ampOption(p *conf.Parser, into **AMP) func() {
 			p.Fail("amp takes one directory")
 		}
 		p.Block("amp", conf.Options{
-			"name":     p.Word(&a.Name),
-			"records":  p.Words(&a.Records),
-			"names":    p.Word(&a.Names),
-			"interval": p.Duration(&a.Interval),
-			"max_size": conf.Size(p, &a.MaxSize),
-			"keep":     conf.Optional(p, &a.Keep, p.Number),
+			"records": p.Words(&a.Records),
+			"names":   p.Word(&a.Names),
 			"sign": func() {
 				switch args := p.RemainingArgs(); {
 				case len(args) == 1 && args[0] == "aip":
@@ -113,18 +91,16 @@ func ampOption(p *conf.Parser, into **AMP) func() {
 	}
 }
 
-// ampName is what the name of a file may have.
-var ampName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+const (
+	ampName    = "aip-gateway"    // what the names of the files end with
+	heartbeats = 15 * time.Second // between two of an agent that is alive
+	ampSize    = 16 << 20         // of a file, from which on it is renamed, in bytes
+	ampKept    = 3                // renamed files of each type
+)
 
 // fillDefaults sets what is not set.
 func (a *AMP) fillDefaults() {
-	conf.OrDefault(&a.Name, "aip-gateway")
 	conf.OrDefault(&a.Names, string(amp.Camel))
-	conf.OrDefault(&a.Interval, caddy.Duration(15*time.Second))
-	conf.OrDefault(&a.MaxSize, 16<<20)
-	if a.Keep == nil {
-		a.Keep = new(3)
-	}
 	if len(a.Records) == 0 {
 		a.Records = []string{string(amp.Heartbeat)}
 	}
@@ -138,17 +114,8 @@ func (a *AMP) checkWritten() error {
 	c := *a
 	a = &c
 	a.fillDefaults()
-	switch {
-	case !ampName.MatchString(a.Name):
-		return fmt.Errorf("amp: name is %q, but may have letters, digits, dots, dashes and underscores only", a.Name)
-	case a.Names != string(amp.Camel) && a.Names != string(amp.Snake):
+	if a.Names != string(amp.Camel) && a.Names != string(amp.Snake) {
 		return fmt.Errorf("amp: names is %q, but must be camel or snake", a.Names)
-	case a.Interval < caddy.Duration(10*time.Second) || a.Interval > caddy.Duration(time.Minute):
-		return fmt.Errorf("amp: interval is %s, but must be from 10s to 60s", time.Duration(a.Interval))
-	case a.MaxSize < 1<<16:
-		return fmt.Errorf("amp: max_size is %d bytes, but must be at least 64KiB", a.MaxSize)
-	case *a.Keep < 0 || *a.Keep > 1000:
-		return fmt.Errorf("amp: keep is %d, but must be from 0 to 1000", *a.Keep)
 	}
 	for _, r := range a.Records {
 		if !slices.Contains(amp.Types(), amp.Type(r)) {
@@ -264,8 +231,8 @@ func (a *App) startAMP() {
 	log := logOf("aip.amp")
 	_ = os.MkdirAll(a.AMP.Dir, 0o750) // what cannot be written is logged
 	host, _ := os.Hostname()
-	config := amp.Config{Dir: a.AMP.Dir, Name: a.AMP.Name, Names: amp.Names(a.AMP.Names), MaxSize: a.AMP.MaxSize,
-		Keep: *a.AMP.Keep, Resource: amp.Object{"service.name": a.AMP.Name, "host.name": host},
+	config := amp.Config{Dir: a.AMP.Dir, Name: ampName, Names: amp.Names(a.AMP.Names), MaxSize: ampSize,
+		Keep: ampKept, Resource: amp.Object{"service.name": ampName, "host.name": host},
 		Signer: a.signer, Counts: &process.Reported, Log: log}
 	for _, r := range a.AMP.Records {
 		config.Types = append(config.Types, amp.Type(r))
@@ -277,7 +244,7 @@ func (a *App) startAMP() {
 		}
 	}
 	a.records = amp.Open(config) // closed when the last call has left
-	reporter := amp.NewReporter(a.records, agents, time.Duration(a.AMP.Interval), process.Began)
+	reporter := amp.NewReporter(a.records, agents, heartbeats, process.Began)
 	a.reporter.Store(reporter)
 	a.configuration.Go(func(ctx context.Context) { reporter.Run(ctx) })
 }

@@ -49,12 +49,6 @@ type App struct {
 	// How webhooks are notified, and where agents push to.
 	Notify Notify `json:"notify,omitzero"`
 
-	// How open streams use the memory of the process.
-	Streams Streams `json:"streams,omitzero"`
-
-	// How the connections of callers are served.
-	Connections Connections `json:"connections,omitzero"`
-
 	// Where the traces of tasks are shown.
 	Traces Traces `json:"traces,omitzero"`
 
@@ -167,8 +161,6 @@ func (a *App) Provision(ctx caddy.Context) error {
 func (a *App) read(ctx caddy.Context) (err error) {
 	a.configuration = process.NewConfiguration()
 	conf.OrDefault(&a.Drain, caddy.Duration(10*time.Second))
-	a.Streams.provision()
-	a.Connections.provision()
 	if a.identities, err = readIdentities(a.Identities); err != nil {
 		return err
 	}
@@ -198,17 +190,13 @@ func (a *App) read(ctx caddy.Context) (err error) {
 
 // Validate checks the configuration.
 func (a *App) Validate() error {
-	return cmp.Or(conf.NotNegative("drain", a.Drain), a.Notify.validate(), a.Streams.validate(),
-		a.Connections.validate(), a.Traces.validate(), a.AUN.checkWritten())
+	return cmp.Or(conf.NotNegative("drain", a.Drain), a.Notify.validate(), a.Traces.validate())
 }
 
 // checkWritten checks what stands in a Caddyfile, and changes nothing.
 func (a *App) checkWritten() error {
-	c := App{Drain: a.Drain, Notify: a.Notify, Streams: a.Streams, Connections: a.Connections, Traces: a.Traces,
-		AUN: a.AUN}
+	c := App{Drain: a.Drain, Notify: a.Notify, Traces: a.Traces}
 	c.Notify.fillDefaults()
-	c.Streams.provision()
-	c.Connections.provision()
 	_, err := readIdentities(a.Identities)
 	if err == nil && a.written != nil {
 		err = a.written.checkWritten()
@@ -303,9 +291,7 @@ func (a *App) Start() error {
 	a.startAMP()
 	admin := opened.Beside.(*openStore).admin
 	a.configuration.Go(func(ctx context.Context) { admin.KeepHistory(ctx, a.configuration) })
-	if a.Streams.ReleaseMemory == switchOn {
-		a.configuration.Go(func(ctx context.Context) { heap.Follow(ctx, heap.Reader(), debug.FreeOSMemory) })
-	}
+	a.configuration.Go(func(ctx context.Context) { heap.Follow(ctx, heap.Reader(), debug.FreeOSMemory) })
 	return nil
 }
 

@@ -4,7 +4,6 @@ package caddymodule
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/sha256"
@@ -63,34 +62,10 @@ type AUN struct {
 	// The hosts of pages whose scripts may connect, beside that of the request. Default: none.
 	Origins []string `json:"origins,omitempty"`
 
-	// What clients may hold.
-	Limits AUNLimits `json:"limits,omitzero"`
-
 	identity  *aun.Identity
 	roots     *aun.Roots
 	authority *aun.Authority
 	agents    map[aun.AID][]*x509.Certificate
-}
-
-// AUNLimits bound what AUN clients may hold.
-type AUNLimits struct {
-	// Open connections of all clients that have logged in. Default: 20000.
-	Connections int `json:"connections,omitempty"`
-
-	// Open connections of one AID. Default: 64.
-	ConnectionsPerAID int `json:"connections_per_aid,omitempty"`
-
-	// Tasks that one connection follows. Default: 256.
-	Subscriptions int `json:"subscriptions,omitempty"`
-
-	// Calls of one connection that are carried out at the same time. Default: 64.
-	Calls int `json:"calls,omitempty"`
-
-	// Connections that have not logged in. Of more, the oldest is closed. Default: 500.
-	Logins int `json:"logins,omitempty"`
-
-	// Connections of one address that have not logged in. Of more, the oldest is closed. Default: 100.
-	LoginsPerAddress int `json:"logins_per_address,omitempty"`
 }
 
 // aunOption returns what reads the option aun. Syntax:
@@ -104,14 +79,6 @@ type AUNLimits struct {
 //		jwt_key <issuer> <file>...
 //		agent_cert <file>...
 //		origins <host>...
-//		limits {
-//			connections         <n>
-//			connections_per_aid <n>
-//			subscriptions       <n>
-//			calls               <n>
-//			logins              <n>
-//			logins_per_address  <n>
-//		}
 //	}
 func aunOption(p *conf.Parser, into **AUN) func() {
 	return func() {
@@ -126,33 +93,8 @@ func aunOption(p *conf.Parser, into **AUN) func() {
 			"jwt_key":    p.WordsOf(&a.JWTKeys, "the issuer that the keys are of, and their files: jwt_key aid.pub <file>"),
 			"agent_cert": p.Words(&a.AgentCerts),
 			"origins":    p.Words(&a.Origins),
-			"limits": p.Section(conf.Options{
-				"connections":         p.Number(&a.Limits.Connections),
-				"connections_per_aid": p.Number(&a.Limits.ConnectionsPerAID),
-				"subscriptions":       p.Number(&a.Limits.Subscriptions),
-				"calls":               p.Number(&a.Limits.Calls),
-				"logins":              p.Number(&a.Limits.Logins),
-				"logins_per_address":  p.Number(&a.Limits.LoginsPerAddress),
-			}),
 		})()
 	}
-}
-
-// checkWritten checks what stands in a configuration, which may be nothing, and changes nothing.
-func (a *AUN) checkWritten() error {
-	if a == nil {
-		return nil
-	}
-	l := &a.Limits
-	if err := cmp.Or(
-		conf.NotNegativeNumber("connections", l.Connections),
-		conf.NotNegativeNumber("connections_per_aid", l.ConnectionsPerAID),
-		conf.NotNegativeNumber("subscriptions", l.Subscriptions), conf.NotNegativeNumber("calls", l.Calls),
-		conf.NotNegativeNumber("logins", l.Logins), conf.NotNegativeNumber("logins_per_address", l.LoginsPerAddress),
-	); err != nil {
-		return fmt.Errorf("aun: limits: %w", err)
-	}
-	return nil
 }
 
 // provision reads the files.
@@ -273,7 +215,7 @@ func (a *App) startAUN() {
 	}
 	c := aunfront.Config{
 		Authority: a.AUN.authority, Identity: a.AUN.identity, Roots: a.AUN.roots, Identities: a.identities,
-		Index: a.configuration.Node().Index(), Connections: &process.Clients, Limits: aunfront.Limits(a.AUN.Limits),
+		Index: a.configuration.Node().Index(), Connections: &process.Clients,
 		Origins: a.AUN.Origins, Drain: a.configuration.Draining, DrainFor: time.Duration(a.Drain), Exiting: caddy.Exiting,
 		Begin: a.configuration.Detach, AccessLog: a.accessLog, Log: logOf("aip.aun"),
 		Address: clientAddress, Memory: limit.Budget{Counter: &process.Memory, Limits: a.aunMemory()},
@@ -305,7 +247,7 @@ func (a *App) aunMemory() limit.Limits {
 	for _, g := range a.members {
 		if g.speaksAUN() {
 			most.Total = min(most.Total, g.Limits.Memory)
-			most.PerLeader = min(most.PerLeader, g.Limits.MemoryPerLeader)
+			most.PerLeader = min(most.PerLeader, g.Limits.memoryPerLeader())
 		}
 	}
 	return most

@@ -8,7 +8,7 @@ func init() { conf.Register(grammar(allBlocks)) }
 
 // grammar returns a text that has blocks of the directive aip_gateway, and behind it of the global option aip.
 func grammar(text string) conf.Grammar {
-	return conf.Grammar{Text: text, Repeatable: repeatable, Read: func(p *conf.Parser) {
+	return conf.Grammar{Text: text, Repeatable: repeatable, Gone: gone, Read: func(p *conf.Parser) {
 		new(Gateway).read(p)
 		new(App).readFrom(p)
 	}}
@@ -78,15 +78,9 @@ aip {
 	}
 	notify {
 	}
-	streams {
-	}
-	connections {
-	}
 	traces {
 	}
 	aun {
-		limits {
-		}
 	}
 	issuer <name> {
 	}

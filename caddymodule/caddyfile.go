@@ -34,13 +34,6 @@ func init() {
 //		}
 //		issuer <name> { ... }
 //		notify { ... }
-//		streams {
-//			take_over      on|off
-//			release_memory on|off
-//		}
-//		connections {
-//			loop on|off
-//		}
 //		traces {
 //			link <url>
 //		}
@@ -88,12 +81,7 @@ func (a *App) readFrom(p *conf.Parser) {
 		"registry":   registryOption(p, &a.Registry),
 
 		"certificates": certificatesOption(p, &a.Certificates),
-		"streams": p.Section(conf.Options{
-			"take_over":      p.Word(&a.Streams.TakeOver),
-			"release_memory": p.Word(&a.Streams.ReleaseMemory),
-		}),
-		"connections": p.Section(conf.Options{"loop": p.Word(&a.Connections.Loop)}),
-		"traces":      p.Section(conf.Options{"link": p.Word(&a.Traces.Link)}),
+		"traces":       p.Section(conf.Options{"link": p.Word(&a.Traces.Link)}),
 	})
 }
 
@@ -102,7 +90,6 @@ func (a *App) readFrom(p *conf.Parser) {
 //	notify {
 //		attempts        <n>
 //		timeout         <duration>
-//		concurrency     <n>
 //		allow_networks  <cidr>...
 //		certificate_for <receiver>...
 //		signing_key     <key>
@@ -113,7 +100,6 @@ func notifyOption(p *conf.Parser, n *Notify) func() {
 	return p.Section(conf.Options{
 		"attempts":        p.Number(&n.Attempts),
 		"timeout":         p.Duration(&n.Timeout),
-		"concurrency":     p.Number(&n.Concurrency),
 		"allow_networks":  p.Words(&n.AllowNetworks),
 		"certificate_for": p.Words(&n.CertificateFor),
 		"signing_key": func() {
@@ -149,16 +135,13 @@ func notifyOption(p *conf.Parser, n *Notify) func() {
 //			blocking            <duration>
 //			awaiting_input      <duration>
 //			awaiting_completion <duration>
-//			max_awaiting        <duration>
 //		}
 //		limits {
 //			body               <size>
-//			depth              <n>
 //			streams            <n>
 //			streams_per_leader <n>
 //			tasks_per_leader   <n>
 //			memory             <size>
-//			memory_per_leader  <size>
 //		}
 //		card { ... }
 //		group { ... }
@@ -246,16 +229,13 @@ func (g *Gateway) read(p *conf.Parser) {
 			"blocking":            p.Duration(&t.Blocking),
 			"awaiting_input":      p.Duration(&t.AwaitingInput),
 			"awaiting_completion": p.Duration(&t.AwaitingCompletion),
-			"max_awaiting":        p.Duration(&t.MaxAwaiting),
 		}),
 		"limits": p.Section(conf.Options{
 			"body":               conf.Size(p, &l.Body),
-			"depth":              p.Number(&l.Depth),
 			"streams":            p.Number(&l.Streams),
 			"streams_per_leader": p.Number(&l.StreamsPerLeader),
 			"tasks_per_leader":   p.Number(&l.TasksPerLeader),
 			"memory":             conf.Size(p, &l.Memory),
-			"memory_per_leader":  conf.Size(p, &l.MemoryPerLeader),
 		}),
 	})
 	if g.Agent.Dialect == "" {
@@ -313,7 +293,6 @@ func cardOption(p *conf.Parser, c *CardConfig) func() {
 //		idle_window <duration>
 //		caller {
 //			headers
-//			baggage
 //			jwt {
 //				audience <name>
 //				header   <name>

@@ -3,22 +3,17 @@
 package caddymodule
 
 import (
-	"fmt"
-	"time"
-
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/trust/policy/decide"
 )
 
-// DecisionPoint is an external decision point, by the data API of Open Policy Agent.
+// DecisionPoint is an external decision point, by the data API of Open Policy Agent. A decision may take 2s; a call
+// without one is denied.
 type DecisionPoint struct {
 	// The URL of the document that decides, such as http://127.0.0.1:8181/v1/data/aip/allow.
 	URL string `json:"url"`
-
-	// How long a decision may take. A call without a decision is denied. Default: 2s.
-	Timeout caddy.Duration `json:"timeout,omitempty"`
 
 	// Networks, as CIDRs, in which the decision point may be although they are not public, also by plain http. Default:
 	// the loopback addresses.
@@ -39,14 +34,10 @@ var loopback = []string{"127.0.0.0/8", "::1/128"}
 
 // open returns the decision point for a Partner with an AIC, or with none.
 func (d *DecisionPoint) open(aic string) (*decide.Point, error) {
-	conf.OrDefault(&d.Timeout, caddy.Duration(decide.DefaultTimeout))
-	if d.Timeout < caddy.Duration(time.Millisecond) || d.Timeout > caddy.Duration(time.Minute) {
-		return nil, fmt.Errorf("timeout is %s, but must be a millisecond to a minute", time.Duration(d.Timeout))
-	}
 	if len(d.AllowNetworks) == 0 {
 		d.AllowNetworks = loopback
 	}
-	c := decide.Config{URL: d.URL, Timeout: time.Duration(d.Timeout), AIC: aic}
+	c := decide.Config{URL: d.URL, Timeout: decide.DefaultTimeout, AIC: aic}
 	var err error
 	if c.Dialer.Policy, err = networks(d.AllowNetworks); err != nil {
 		return nil, err
@@ -65,7 +56,6 @@ func decisionPointOption(p *conf.Parser, into **DecisionPoint) func() {
 		*into = d
 		p.Word(&d.URL)()
 		p.Block("decide", conf.Options{
-			"timeout":        p.Duration(&d.Timeout),
 			"allow_networks": p.Words(&d.AllowNetworks),
 			"ca":             p.Words(&d.CA),
 			"client_cert": p.Pair("a certificate and a key, both PEM files", func(cert, key string) {

@@ -11,7 +11,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -73,18 +72,8 @@ type Group struct {
 	// an invitation.
 	TokenKey string `json:"token_key,omitempty"`
 
-	// How long a membership is kept whose exchange is gone, or may not be used any more. Then its tasks are canceled, and
-	// it ends. Default: 1h.
-	ExchangeWait caddy.Duration `json:"exchange_wait,omitempty"`
-
 	// How many groups the Partner may be a member of at the same time. Default: 1000.
 	MaxGroups int `json:"max_groups,omitempty"`
-
-	// How many of them may be of one Leader. Default: 500.
-	MaxGroupsPerLeader int `json:"max_groups_per_leader,omitempty"`
-
-	// How many messages of one group the broker sends before the first of them is acknowledged. Default: 64.
-	Prefetch int `json:"prefetch,omitempty"`
 
 	brokers []group.Broker
 	inbox   *group.Inbox // nil for none
@@ -112,11 +101,8 @@ type GroupTLS struct {
 	ServerIdentity
 }
 
-// The limits of prefetch, of which AMQP has 16 bits, and of the number of groups.
-const (
-	maxPrefetch = 1000
-	mostGroups  = 100_000
-)
+// mostGroups is the largest value of max_groups.
+const mostGroups = 100_000
 
 // groupOption returns what reads the option group. Syntax:
 //
@@ -133,11 +119,8 @@ const (
 //			aic         <AIC>...
 //			verify      aic|name|both
 //		}
-//		token_key             <key>
-//		exchange_wait         <duration>
-//		max_groups            <n>
-//		max_groups_per_leader <n>
-//		prefetch              <n>
+//		token_key       <key>
+//		max_groups      <n>
 //	}
 func groupOption(p *conf.Parser, into **Group) func() {
 	return func() {
@@ -155,11 +138,8 @@ func groupOption(p *conf.Parser, into **Group) func() {
 				"ca":          p.Words(&g.TLS.CA),
 				"client_cert": clientCertOption(p, &g.TLS.Cert, &g.TLS.Key, &g.TLS.Obtained),
 			})),
-			"token_key":             p.Word(&g.TokenKey),
-			"exchange_wait":         p.Duration(&g.ExchangeWait),
-			"max_groups":            p.Number(&g.MaxGroups),
-			"max_groups_per_leader": p.Number(&g.MaxGroupsPerLeader),
-			"prefetch":              p.Number(&g.Prefetch),
+			"token_key":  p.Word(&g.TokenKey),
+			"max_groups": p.Number(&g.MaxGroups),
 		})()
 	}
 }
@@ -169,10 +149,7 @@ func (g *Group) fillDefaults() {
 	if g == nil {
 		return
 	}
-	conf.OrDefault(&g.ExchangeWait, caddy.Duration(group.DefaultExchangeWait))
 	conf.OrDefault(&g.MaxGroups, group.DefaultMaxGroups)
-	conf.OrDefault(&g.MaxGroupsPerLeader, min(g.MaxGroups, group.DefaultMaxGroupsPerLeader))
-	conf.OrDefault(&g.Prefetch, group.DefaultPrefetch)
 }
 
 // check checks the settings, which may be none. named says that the Partner has an AIC, or gets one from the registry;
@@ -187,15 +164,8 @@ func (g *Group) check(named bool, callers []string) error {
 		return errors.New("group: Leaders invite by AIP; add aip or aip/2 to callers")
 	case len(g.AllowBrokers) == 0 && g.Inbox == "":
 		return errors.New("group: no broker is allowed; name the brokers of your Leaders in allow_brokers")
-	case g.ExchangeWait < 0:
-		return conf.NotNegative("group: exchange_wait", g.ExchangeWait)
 	case g.MaxGroups < 1 || g.MaxGroups > mostGroups:
 		return fmt.Errorf("group: max_groups is %d, but must be 1 to %d", g.MaxGroups, mostGroups)
-	case g.MaxGroupsPerLeader < 1 || g.MaxGroupsPerLeader > g.MaxGroups:
-		return fmt.Errorf("group: max_groups_per_leader is %d, but must be 1 to max_groups, which is %d",
-			g.MaxGroupsPerLeader, g.MaxGroups)
-	case g.Prefetch < 1 || g.Prefetch > maxPrefetch:
-		return fmt.Errorf("group: prefetch is %d, but must be 1 to %d", g.Prefetch, maxPrefetch)
 	}
 	for _, pattern := range g.AllowBrokers {
 		if _, err := group.ParseBroker(pattern); err != nil {
@@ -334,9 +304,9 @@ func (g *Group) config(of *Gateway) *group.Config {
 		Name: of.name(), AIC: of.AIC, Gateway: of.gateway,
 		Brokers: g.brokers, Inbox: g.inbox, InboxWithoutUserID: g.InboxWithoutUserID, Exchanges: g.AllowExchanges,
 		Egress: g.egress(of.app), TLS: g.tls, Key: g.key,
-		MaxGroups: g.MaxGroups, MaxGroupsPerLeader: g.MaxGroupsPerLeader, Prefetch: g.Prefetch,
-		ExchangeWait: time.Duration(g.ExchangeWait),
-		Log:          logOf("aip.group"), // memberships outlive the configuration
-		Access:       of.siteAccessLog(),
+		MaxGroups: g.MaxGroups, MaxGroupsPerLeader: min(g.MaxGroups, group.DefaultMaxGroupsPerLeader),
+		Prefetch: group.DefaultPrefetch, ExchangeWait: group.DefaultExchangeWait,
+		Log:    logOf("aip.group"), // memberships outlive the configuration
+		Access: of.siteAccessLog(),
 	}
 }

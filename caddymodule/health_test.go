@@ -120,7 +120,7 @@ func TestHealthChecks(t *testing.T) {
 // TestHealthOfTheStore: a store that is full of unfinished tasks makes the gateway unready until one of them ends.
 func TestHealthOfTheStore(t *testing.T) {
 	s := newSite(t)
-	s.mustLoad(s.healthSite("agent a2a/legacy "+s.agent, "memory {\ncapacity 64KiB\nmax_bytes 64KiB\n}"))
+	s.mustLoad(s.healthSite("agent a2a/legacy "+s.agent, "memory {\nmax_size 64KiB\nmax_bytes 64KiB\n}"))
 	big := strings.Repeat("hello ", 2000)
 	var refused error
 	for i := 0; refused == nil && i < 100; i++ {

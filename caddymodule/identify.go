@@ -101,14 +101,8 @@ type IdentifyLimits struct {
 	// The largest size of a request's body, in bytes. Default: as in aip_gateway.
 	Body int `json:"body,omitempty"`
 
-	// How deep objects and arrays may be nested in a request. Default: 64.
-	Depth int `json:"depth,omitempty"`
-
 	// How many bytes of memory all Leaders may use together. Default: as in aip_gateway.
 	Memory int64 `json:"memory,omitempty"`
-
-	// How many of these bytes one Leader may use. Default: a quarter of memory.
-	MemoryPerLeader int64 `json:"memory_per_leader,omitempty"`
 }
 
 // CaddyModule returns the Caddy module information.
@@ -138,8 +132,8 @@ func (i *Identify) Provision(ctx caddy.Context) error {
 		Reader: gateway.NewReader(gateway.Config{
 			Process: &process.Process, Callers: callers, Guard: &identity.Guard{Mode: identity.Optional},
 			Revocation:     &app.(*App).trust,
-			Limits:         jsonrpc.Limits{Bytes: limits.Body, Depth: limits.Depth},
-			Memory:         limit.Limits{Total: limits.Memory, PerLeader: limits.MemoryPerLeader},
+			Limits:         jsonrpc.Limits{Bytes: limits.Body, Depth: jsonrpc.DefaultDepth},
+			Memory:         limit.Limits{Total: limits.Memory, PerLeader: limits.memoryPerLeader()},
 			MemoryPatience: memoryPatience,
 			Streaming:      gateway.Streaming{Drain: process.Exiting},
 		}),
@@ -215,10 +209,8 @@ func previewed(p *httpfront.Preview, name string) (any, bool) {
 //		callers   <dialect>...
 //		identity  [required|optional|off] { ... }
 //		limits {
-//			body              <size>
-//			depth             <n>
-//			memory            <size>
-//			memory_per_leader <size>
+//			body   <size>
+//			memory <size>
 //		}
 //	}
 //
@@ -237,10 +229,8 @@ func (i *Identify) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			"callers":   p.Words(&i.Callers),
 			"identity":  identityOption(p, &i.Identity),
 			"limits": p.Section(conf.Options{
-				"body":              conf.Size(p, &l.Body),
-				"depth":             p.Number(&l.Depth),
-				"memory":            conf.Size(p, &l.Memory),
-				"memory_per_leader": conf.Size(p, &l.MemoryPerLeader),
+				"body":   conf.Size(p, &l.Body),
+				"memory": conf.Size(p, &l.Memory),
 			}),
 		}
 	}, (*Identify).check)
@@ -248,8 +238,7 @@ func (i *Identify) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 // limits returns the limits with their defaults.
 func (i *Identify) limits() Limits {
-	l := Limits{Body: i.Limits.Body, Depth: i.Limits.Depth, Memory: i.Limits.Memory,
-		MemoryPerLeader: i.Limits.MemoryPerLeader}
+	l := Limits{Body: i.Limits.Body, Memory: i.Limits.Memory}
 	l.fillDefaults()
 	return l
 }

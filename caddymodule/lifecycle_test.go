@@ -230,7 +230,7 @@ func TestFailingConfigurationChangesNothing(t *testing.T) {
 		"an unknown identity mode": bytes.Replace(good, []byte(`"identity": "off"`), []byte(`"identity": "maybe"`), 1),
 		"an unknown dialect":       bytes.Replace(good, []byte("a2a/legacy"), []byte("a2a/9.9"), 1),
 		"too small a store": bytes.Replace(good, []byte(`"driver": "pebble"`),
-			[]byte(`"driver": "pebble", "max_events": 1`), 1),
+			[]byte(`"driver": "pebble", "max_bytes": 1`), 1),
 		"a port that is taken":     bytes.Replace(good, port(s.addr), port(taken.Addr().String()), 1),
 		"a directory that is none": bytes.Replace(good, []byte(s.dir), []byte("/dev/null/store"), 1),
 		"a module that is none":    bytes.Replace(good, []byte(`"static_response"`), []byte(`"no_such_handler"`), 1),

@@ -15,13 +15,12 @@ func TestDefaultBody(t *testing.T) {
 		{Limits{Memory: 192 << 20}, 20 << 20, 48 << 20},
 		{Limits{Memory: 64 << 20}, 8<<20 - 1, 16 << 20},
 		{Limits{Memory: 24 << 20}, 4 << 20, 8<<20 + 2},
-		{Limits{Memory: 192 << 20, MemoryPerLeader: 10 << 20}, 5<<20 - 1, 10 << 20},
 		{Limits{Memory: 192 << 20, Body: 30 << 20}, 30 << 20, 60<<20 + 2},
 		{Limits{Memory: 192 << 20, Body: 1 << 20}, 1 << 20, 48 << 20},
 	} {
 		l := c.set
 		l.fillDefaults()
-		if l.Body != c.body || l.MemoryPerLeader != c.perLeader || l.check() != nil {
+		if l.Body != c.body || l.memoryPerLeader() != c.perLeader || l.check() != nil {
 			t.Errorf("%+v: %+v, %v", c.set, l, l.check())
 		}
 	}

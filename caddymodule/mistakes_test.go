@@ -32,8 +32,6 @@ func TestMistakes(t *testing.T) {
 			`'aip_gateway': travel: identity: jwt: leeway is -1s, but must not be negative, at Caddyfile:4`},
 		{gateway("aic 10001000011K912345E789ABCDEF2353\naac {\nissuer https://a.example\nleeway -1s\n}"),
 			`'aip_gateway': travel: aac: leeway is -1s, but must not be negative, at Caddyfile:6`},
-		{app("aun {\nlimits {\ncalls -1\n}\n}"),
-			`'aip': aun: limits: calls is -1, but must not be negative, at Caddyfile:5`},
 		{gateway("heartbeat 1ms"),
 			`'aip_gateway': travel: heartbeat: 1ms is too short; use a second or more, at Caddyfile:3`},
 		{gateway("heartbeat soon"),
@@ -85,13 +83,13 @@ func TestMistakes(t *testing.T) {
 				`at Caddyfile:4`},
 		{gateway("timeouts {\nresponse 20s\nawaiting_input -1h\n}"),
 			`'aip_gateway': travel: timeouts: awaiting_input is -1h0m0s, but must not be negative, at Caddyfile:5`},
-		{gateway("limits {\nbody 4MiB\nmemory_per_leader 1MiB\n}"),
-			`'aip_gateway': travel: limits: memory_per_leader is 1048576 bytes, but must be at least 8388610, ` +
-				`twice the size of body, at Caddyfile:5`},
+		{gateway("limits {\nbody 4MiB\nmemory 1MiB\n}"),
+			`'aip_gateway': travel: limits: memory is 1048576 bytes, but must be at least 16777220, four times the ` +
+				`size of body, at Caddyfile:5`},
 		{gateway("card {\nsignatures no\n}"),
 			`'aip_gateway': travel: card: signatures is "no", but must be drop, keep or refuse, at Caddyfile:4`},
-		{gateway("aic 10001000011K912345E789ABCDEF2353\ngroup {\nallow_brokers mq.example.com\nprefetch 5000\n}"),
-			`'aip_gateway': travel: group: prefetch is 5000, but must be 1 to 1000, at Caddyfile:6`},
+		{gateway("aic 10001000011K912345E789ABCDEF2353\ngroup {\nallow_brokers mq.example.com\nmax_groups 500000\n}"),
+			`'aip_gateway': travel: group: max_groups is 500000, but must be 1 to 100000, at Caddyfile:6`},
 		{gateway("policy {\nallow ours command beginn\n}"),
 			`'aip_gateway': travel: policy: rule ours: command: there is no command "beginn", but get, start, ` +
 				`continue, cancel, complete, re-stream, set-webhook, get-webhooks, delete-webhooks, list, ` +
@@ -116,19 +114,25 @@ func TestMistakes(t *testing.T) {
 		{app("traces {\nlink https://traces.example.com\n}"),
 			`'aip': traces: link is "https://traces.example.com", but must have {trace_id} where the id of the trace ` +
 				`stands, at Caddyfile:4`},
-		{app("streams {\ntake_over maybe\n}"),
-			`'aip': streams: take_over is "maybe", but must be on or off, at Caddyfile:4`},
-		{app("connections {\nloop maybe\n}"),
-			`'aip': connections: loop is "maybe", but must be on or off, at Caddyfile:4`},
+		// Options of former versions.
+		{app("connections {\nloop off\n}"),
+			`'aip': the option connections of aip is gone; remove it: the calls that follow on a connection are read ` +
+				`in a loop wherever that is possible, at Caddyfile:3`},
+		{app("store pebble {\nretention 1h\nmax_events 3\n}"),
+			`'aip': the option max_events of store is gone; remove it: 10000 events of a task are kept, and ` +
+				`max_bytes of them, at Caddyfile:5`},
+		{gateway("limits {\nbody 4MiB\ndepth 9\n}"),
+			`'aip_gateway': travel: the option depth of limits is gone; remove it: a request may be nested 64 deep, at ` +
+				`Caddyfile:5`},
 		{app("notify {\nattempts 500\n}"),
 			`'aip': notify: attempts is 500, but must be 1 to 100, at Caddyfile:4`},
 		{app("identities {\nmy-agent alice.aid.pub\n}"),
 			`'aip': identities: "my-agent": the AIC has 8 characters, neither the 32 of an AIC of v01.00 nor the ` +
 				`dots of a later one, at Caddyfile:3`},
-		{app("store pebble {\nretention 1h\nmax_events 3\n}"),
-			`'aip': store: max_events is 3, but must be at least 16, at Caddyfile:5`},
-		{app("amp /var/log/amp {\ninterval 1s\n}"),
-			`'aip': amp: interval is 1s, but must be from 10s to 60s, at Caddyfile:4`},
+		{app("store pebble {\nretention 1h\nmax_bytes 3KiB\n}"),
+			`'aip': store: max_bytes is 3072, but must be at least 64KiB, at Caddyfile:5`},
+		{app("amp /var/log/amp {\nnames words\n}"),
+			`'aip': amp: names is "words", but must be camel or snake, at Caddyfile:4`},
 		{":8443 {\naip_console {\nallow cancel everything\n}\n}\n",
 			`'aip_console': allow has "everything", but must have some of [cancel fail replay ` +
 				`endpoints leave try], at Caddyfile:3`},
@@ -142,8 +146,8 @@ func TestMistakes(t *testing.T) {
 			`'aip_gateway': travel: "retention" belongs into the global option aip: write aip { store pebble ` +
 				`<directory> { retention ... } }, at Caddyfile:3`},
 		{gateway("timeout 5m"),
-			`'aip_gateway': travel: "timeout" belongs into agent or decide: write agent a2a <url> { timeout ... ` +
-				`}, at Caddyfile:3`},
+			`'aip_gateway': travel: "timeout" belongs into agent: write agent a2a <url> { timeout ... }, ` +
+				`at Caddyfile:3`},
 		{gateway("jwt https://issuer.example.com"),
 			`'aip_gateway': travel: "jwt" belongs into caller or identity: write agent a2a <url> { caller { jwt ` +
 				`... } }, at Caddyfile:3`},
@@ -159,8 +163,6 @@ func TestMistakes(t *testing.T) {
 		{app("identity off"),
 			`'aip': "identity" belongs into aip_gateway or agent: write aip_gateway { identity ... }, at ` +
 				`Caddyfile:3`},
-		{app("store pebble {\ncapacity 1GiB\n}"),
-			`'aip': "capacity" belongs into store memory: write store memory { capacity ... }, at Caddyfile:4`},
 		{app("eab {file.eab.json}"),
 			`'aip': "eab" belongs into certificates: write certificates <directory> { eab ... }, at Caddyfile:3`},
 		{gateway("idenity off"),

@@ -24,10 +24,6 @@ type Notify struct {
 	// How long one attempt may take, from the host's DNS lookup to the end of the answer. Default: 15s.
 	Timeout caddy.Duration `json:"timeout,omitempty"`
 
-	// How many attempts are made at the same time. Attempts that take more than a second are not counted, so that
-	// receivers that hang do not delay the others. Default: 64.
-	Concurrency int `json:"concurrency,omitempty"`
-
 	// Networks, as CIDRs, that webhooks may reach although they are not public, also by plain http. Default: none;
 	// webhooks reach only public addresses, by https.
 	AllowNetworks []string `json:"allow_networks,omitempty"`
@@ -64,7 +60,6 @@ const maxAttempts = 100
 func (n *Notify) fillDefaults() {
 	conf.OrDefault(&n.Attempts, notify.DefaultAttempts)
 	conf.OrDefault(&n.Timeout, caddy.Duration(notify.DefaultTimeout))
-	conf.OrDefault(&n.Concurrency, notify.DefaultConcurrency)
 }
 
 func (n *Notify) provision() error {
@@ -105,9 +100,6 @@ func (n *Notify) validate() error {
 	if n.Timeout < caddy.Duration(time.Second) || n.Timeout > caddy.Duration(time.Minute) {
 		return fmt.Errorf("notify: timeout is %s, but must be a second to a minute", time.Duration(n.Timeout))
 	}
-	if n.Concurrency < 1 || n.Concurrency > 4096 {
-		return fmt.Errorf("notify: concurrency is %d, but must be 1 to 4096", n.Concurrency)
-	}
 	return checkPublicURL("notify: callback", n.Callback)
 }
 
@@ -128,7 +120,7 @@ func (n *Notify) config() *notify.Config {
 	return &notify.Config{
 		Attempts:       n.Attempts,
 		Timeout:        time.Duration(n.Timeout),
-		Concurrency:    n.Concurrency,
+		Concurrency:    notify.DefaultConcurrency,
 		Egress:         n.guard,
 		CertificateFor: n.trusted,
 		Keys:           n.keys,

@@ -106,7 +106,7 @@ func (g *Gateway) provision(ctx caddy.Context) error {
 		Heartbeat:    time.Duration(g.Heartbeat),
 		WriteTimeout: time.Duration(g.WriteTimeout),
 		TakeOver:     g.takeOver(),
-		Loop:         g.app.Connections.passes(),
+		Loop:         passes,
 		Stripped:     stripped,
 		Healthy:      g.healthy,
 		Log:          g.log,
@@ -164,9 +164,6 @@ const takeOverAfter = 500 * time.Millisecond
 
 // takeOver returns how streams outlive their requests.
 func (g *Gateway) takeOver() httpfront.TakeOver {
-	if g.app.Streams.TakeOver == switchOff {
-		return httpfront.TakeOver{}
-	}
 	return httpfront.TakeOver{After: takeOverAfter, Passes: passes, Begin: g.app.configuration.TakeOver,
 		Log: g.app.accessLog}
 }
@@ -393,7 +390,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		Partner: partner.Config{
 			Name:        g.name(),
 			Terms:       g.Timeouts.terms(),
-			MaxAwaiting: time.Duration(g.Timeouts.MaxAwaiting),
+			MaxAwaiting: g.Timeouts.maxAwaiting(),
 			MaxEvents:   events,
 			MaxBytes:    bytes,
 			MaxTasks:    g.Limits.TasksPerLeader,
@@ -420,8 +417,8 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		Policy:         decides,
 		Watch:          g.watch(),
 		Blocking:       time.Duration(g.Timeouts.Blocking),
-		Limits:         jsonrpc.Limits{Bytes: g.Limits.Body, Depth: g.Limits.Depth},
-		Memory:         limit.Limits{Total: g.Limits.Memory, PerLeader: g.Limits.MemoryPerLeader},
+		Limits:         jsonrpc.Limits{Bytes: g.Limits.Body, Depth: jsonrpc.DefaultDepth},
+		Memory:         limit.Limits{Total: g.Limits.Memory, PerLeader: g.Limits.memoryPerLeader()},
 		MemoryPatience: memoryPatience,
 		Streaming: gateway.Streaming{
 			Patience:     streamPatience * time.Duration(g.WriteTimeout),

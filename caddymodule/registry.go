@@ -41,9 +41,6 @@ type Registry struct {
 	// those of the system.
 	CA []string `json:"ca,omitempty"`
 
-	// How often the registry is asked what has become of a submission. Default: 1m.
-	Poll caddy.Duration `json:"poll,omitempty"`
-
 	// The ontology as whose entities Partners are registered, at a registry of ACPs 2.2. Default: none; each is an agent
 	// of its own.
 	Ontology *Ontology `json:"ontology,omitempty"`
@@ -55,7 +52,6 @@ type Registry struct {
 //		user     <name> <password>
 //		oidc     <issuer> [<client_id> [<client_secret>]]
 //		ca       <file>...
-//		poll     <duration>
 //		ontology <cert> <key> [<url>]
 //	}
 func registryOption(p *conf.Parser, into **Registry) func() {
@@ -75,17 +71,14 @@ func registryOption(p *conf.Parser, into **Registry) func() {
 					*into = args[i]
 				}
 			},
-			"ca":   p.Words(&r.CA),
-			"poll": p.Duration(&r.Poll),
-
+			"ca":       p.Words(&r.CA),
 			"ontology": ontologyOption(p, &r.Ontology),
 		})
 	}
 }
 
 const (
-	defaultPoll   = time.Minute
-	minPoll       = time.Second
+	pollEvery     = time.Minute    // how often it is asked what has become of a submission
 	defaultClient = "registry-cli" // that of the reference
 )
 
@@ -95,7 +88,6 @@ func (r *Registry) account(s registry.Storage) (*registry.Account, error) {
 	if r == nil {
 		return nil, nil
 	}
-	conf.OrDefault(&r.Poll, caddy.Duration(defaultPoll))
 	conf.OrDefault(&r.ClientID, defaultClient)
 	a, err := r.open(s)
 	if err != nil {
@@ -118,8 +110,6 @@ func (r *Registry) open(s registry.Storage) (*registry.Account, error) {
 		return nil, errors.New("client_id and client_secret belong to issuer, which is not set")
 	case r.Ontology != nil && r.Issuer == "":
 		return nil, errNoEntities
-	case time.Duration(r.Poll) < minPoll:
-		return nil, fmt.Errorf("poll is %s, but must be %s or more", time.Duration(r.Poll), minPoll)
 	}
 	if r.Ontology != nil {
 		if _, _, err := r.Ontology.open(r); err != nil {

@@ -120,6 +120,9 @@ func (a *App) readStore(p *conf.Parser) func() {
 	}
 }
 
+// maxEvents is how many events of one task are kept. Beyond it, a snapshot of the task replaces the oldest ones.
+const maxEvents = 10_000
+
 // StoreLimits are the settings of all drivers. Drivers are modules, and a build of Caddy may have more of them.
 //
 // A driver embeds them, and calls Provision and Validate where it has methods of its own by these names.
@@ -131,16 +134,13 @@ type StoreLimits struct {
 	// group whose broker cannot be reached, a client of AUN that is not connected, or an inbox. Default: 168h.
 	KeepUnread caddy.Duration `json:"keep_unread,omitempty"`
 
-	// How many events of one task are kept. Beyond it, a snapshot of the task replaces the oldest ones. Default: 10000.
-	MaxEvents int `json:"max_events,omitempty"`
-
-	// How many bytes of events of one task are kept. Beyond it, a snapshot of the task replaces the oldest ones. A task
-	// whose products are larger together fails. Default: 64 MiB.
+	// How many bytes of events of one task are kept. Beyond it, and beyond 10000 events, a snapshot of the task replaces
+	// the oldest ones. A task whose products are larger together fails. Default: 64 MiB.
 	MaxBytes int64 `json:"max_bytes,omitempty"`
 
-	// How many bytes of all tasks that have ended, and of their webhooks, are kept. Beyond it, tasks are dropped before
-	// the end of their retention, the oldest first; in memory, the least recently used first. At least max_bytes. Default:
-	// no limit.
+	// How many bytes of all tasks that have ended, and of their webhooks, are kept; in memory, of all tasks. Beyond it,
+	// tasks that have ended are dropped before the end of their retention, the oldest first; in memory, the least recently
+	// used first, and without such tasks new ones are refused. At least max_bytes. Default: no limit; in memory, 512 MiB.
 	MaxSize int64 `json:"max_size,omitempty"`
 }
 
@@ -148,7 +148,6 @@ type StoreLimits struct {
 func (l *StoreLimits) Provision(caddy.Context) error {
 	conf.OrDefault(&l.Retention, caddy.Duration(replay.DefaultRetention))
 	conf.OrDefault(&l.KeepUnread, caddy.Duration(replay.DefaultPinFor))
-	conf.OrDefault(&l.MaxEvents, 10000)
 	conf.OrDefault(&l.MaxBytes, 64<<20)
 	return nil
 }
@@ -163,10 +162,6 @@ func (l *StoreLimits) Validate() error {
 	if l.MaxSize > 0 && l.MaxSize < l.MaxBytes {
 		return fmt.Errorf("store: max_size (%d bytes) is less than max_bytes (%d), so that one task could not be kept",
 			l.MaxSize, l.MaxBytes)
-	}
-	// Fewer could not hold the events of one turn behind the snapshot of those before.
-	if l.MaxEvents < 16 {
-		return fmt.Errorf("store: max_events is %d, but must be at least 16", l.MaxEvents)
 	}
 	if l.MaxBytes < 64<<10 {
 		return fmt.Errorf("store: max_bytes is %d, but must be at least 64KiB", l.MaxBytes)
@@ -186,7 +181,7 @@ func (l *StoreLimits) Settings() replay.Settings {
 }
 
 // TaskLimits implements StoreDriver.
-func (l *StoreLimits) TaskLimits() (events int, bytes int64) { return l.MaxEvents, l.MaxBytes }
+func (l *StoreLimits) TaskLimits() (events int, bytes int64) { return maxEvents, l.MaxBytes }
 
 // readStoreBlock reads what follows the name and the arguments of a driver: a block with the settings that all drivers
 // have, and with its own. Syntax:
@@ -194,7 +189,6 @@ func (l *StoreLimits) TaskLimits() (events int, bytes int64) { return l.MaxEvent
 //	store <driver> {
 //		retention   <duration>
 //		keep_unread <duration>
-//		max_events  <n>
 //		max_bytes   <size>
 //		max_size    <size>
 //	}
@@ -206,7 +200,6 @@ func readStoreBlock(p *conf.Parser, driver string, l *StoreLimits, own conf.Opti
 	known := conf.Options{
 		"retention":   p.Duration(&l.Retention),
 		"keep_unread": p.Duration(&l.KeepUnread),
-		"max_events":  p.Number(&l.MaxEvents),
 		"max_bytes":   conf.Size(p, &l.MaxBytes),
 		"max_size":    conf.Size(p, &l.MaxSize),
 	}

@@ -18,12 +18,13 @@ import (
 // TestStoreInJSON holds what a configuration in JSON says about its store, which may leave the driver out.
 func TestStoreInJSON(t *testing.T) {
 	dir := filepath.Join(caddy.AppDataDir(), "aip")
-	const day, events, size = 24 * time.Hour, 10000, 64 << 20
-	limits := StoreLimits{Retention: caddy.Duration(day), KeepUnread: caddy.Duration(7 * day), MaxEvents: events,
-		MaxBytes: size}
+	const day, size = 24 * time.Hour, 64 << 20
+	limits := StoreLimits{Retention: caddy.Duration(day), KeepUnread: caddy.Duration(7 * day), MaxBytes: size}
 	defaults := replay.Settings{Retention: day, PinFor: 7 * day}
 	hour := limits
 	hour.Retention = caddy.Duration(time.Hour)
+	large := limits
+	large.MaxSize = 1 << 30
 	for _, tt := range []struct {
 		config   string
 		want     StoreDriver
@@ -38,17 +39,18 @@ func TestStoreInJSON(t *testing.T) {
 			settings: replay.Settings{Sync: replay.SyncAlways, Retention: time.Hour, PinFor: 7 * day}},
 		{config: `{"driver": "pebble", "dir": "/s"}`,
 			want: &PebbleStore{Dir: "/s", StoreLimits: limits}, settings: defaults},
-		{config: `{"driver": "memory", "retention": "1h", "capacity": 1073741824}`,
-			want:     &MemoryStore{StoreLimits: hour, Capacity: 1 << 30},
-			settings: replay.Settings{Retention: time.Hour, PinFor: 7 * day, Capacity: 1 << 30}},
-		{config: `{"driver": "memory"}`, want: &MemoryStore{StoreLimits: limits, Capacity: replay.DefaultCapacity},
+		{config: `{"driver": "memory", "retention": "1h"}`, want: &MemoryStore{StoreLimits: hour},
+			settings: replay.Settings{Retention: time.Hour, PinFor: 7 * day, Capacity: replay.DefaultCapacity}},
+		{config: `{"driver": "memory", "max_size": 1073741824}`, want: &MemoryStore{StoreLimits: large},
+			settings: replay.Settings{Retention: day, PinFor: 7 * day, MaxSize: 1 << 30, Capacity: 1 << 30}},
+		{config: `{"driver": "memory"}`, want: &MemoryStore{StoreLimits: limits},
 			settings: replay.Settings{Retention: day, PinFor: 7 * day, Capacity: replay.DefaultCapacity}},
 		{config: `{"driver": "sqlite"}`, err: `store: there is no driver "sqlite"; use jetstream, memory or pebble`},
 		{config: `{"driver": 5}`, err: `store: there is no driver "5"; use jetstream, memory or pebble`},
 		{config: `[]`, err: "store: json: cannot unmarshal array"},
 		{config: `{"driver": "memory", "dir": "/s"}`, err: `aip.stores.memory: json: unknown field "dir"`},
 		{config: `{"driver": "pebble", "capacity": 1}`, err: `aip.stores.pebble: json: unknown field "capacity"`},
-		{config: `{"driver": "memory", "capacity": -1}`, err: "store: capacity (-1 bytes) is less than max_bytes"},
+		{config: `{"driver": "memory", "max_size": 1}`, err: "store: max_size (1 bytes) is less than max_bytes"},
 		{config: `{"max_size": -1}`, err: "store: max_size is -1, but must not be negative"},
 	} {
 		ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
@@ -71,7 +73,7 @@ func TestStoreInJSON(t *testing.T) {
 		if diff := cmp.Diff(tt.settings, app.store.Settings()); diff != "" {
 			t.Errorf("%s: settings (-want +got):\n%s", tt.config, diff)
 		}
-		if n, bytes := app.store.TaskLimits(); n != events || bytes != size {
+		if n, bytes := app.store.TaskLimits(); n != maxEvents || bytes != size {
 			t.Errorf("%s: limits of a task %d, %d", tt.config, n, bytes)
 		}
 	}

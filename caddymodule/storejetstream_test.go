@@ -82,7 +82,7 @@ func TestJetStreamInACaddyfile(t *testing.T) {
 		Node:    "east-1", Lease: caddy.Duration(5 * time.Second), Shards: 64, Replicas: 1, AllowSingleReplica: true,
 		Prefix: "tasks",
 		StoreLimits: StoreLimits{Retention: caddy.Duration(time.Hour), KeepUnread: caddy.Duration(replay.DefaultPinFor),
-			MaxEvents: 10000, MaxBytes: 64 << 20, MaxSize: 20 << 30},
+			MaxBytes: 64 << 20, MaxSize: 20 << 30},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -95,7 +95,7 @@ func TestJetStreamInACaddyfile(t *testing.T) {
 	want = &JetStreamStore{URLs: []string{"nats://a"}, Node: notInNodeName.ReplaceAllString(host, "-"),
 		Lease: caddy.Duration(3 * time.Second), Shards: 16, Replicas: 3, Prefix: "aip",
 		StoreLimits: StoreLimits{Retention: caddy.Duration(replay.DefaultRetention),
-			KeepUnread: caddy.Duration(replay.DefaultPinFor), MaxEvents: 10000, MaxBytes: 64 << 20}}
+			KeepUnread: caddy.Duration(replay.DefaultPinFor), MaxBytes: 64 << 20}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
 	}
@@ -189,9 +189,6 @@ func TestJetStreamMistakes(t *testing.T) {
 		{"nats://a {\nshards 2000\n}", "shards is 2000, but must be 1 to 1024"},
 		{"nats://a {\nreplicas 1\n}", "with one replica, the loss of a server is the loss of tasks"},
 		{"nats://a {\nreplicas 2\n}", "replicas is 2, but must be 3 or 5"},
-		{"nats://a {\nmax_events 5\n}", "max_events is 5, but must be at least 16"},
-		{"nats://a {\ncapacity 1GiB\n}",
-			`"capacity" belongs into the global option aip: write aip { store memory { capacity ... } }`},
 		{"nats://a {\nallow_single_replica yes\n}", "allow_single_replica takes no value"},
 	} {
 		_, err := jetStreamOf(t, "jetstream "+tt.text)

@@ -3,45 +3,11 @@
 package caddymodule
 
 import (
-	"fmt"
 	"net/http"
 	"reflect"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
-	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 )
-
-// Streams is how open streams use the memory of the process.
-type Streams struct {
-	// Whether a stream over HTTP/1.1 leaves its request when it rests: on or off. Then it takes the connection over from
-	// Caddy, and needs a third of the memory or less. Default: on.
-	TakeOver string `json:"take_over,omitempty"`
-
-	// Whether the process gives memory back to the system, in a pause, after a burst of streams or of other work has
-	// ended: on or off. Default: on.
-	ReleaseMemory string `json:"release_memory,omitempty"`
-}
-
-// The values of switches.
-const (
-	switchOn  = "on"
-	switchOff = "off"
-)
-
-func (s *Streams) provision() {
-	conf.OrDefault(&s.TakeOver, switchOn)
-	conf.OrDefault(&s.ReleaseMemory, switchOn)
-}
-
-func (s *Streams) validate() error {
-	for name, value := range map[string]string{"take_over": s.TakeOver, "release_memory": s.ReleaseMemory} {
-		if value != switchOn && value != switchOff {
-			return fmt.Errorf("streams: %s is %q, but must be on or off", name, value)
-		}
-	}
-	return nil
-}
 
 // writer names a type of http.ResponseWriter.
 type writer struct{ pkg, name string }

@@ -4,7 +4,6 @@ package caddymodule
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -28,10 +27,6 @@ type Timeouts struct {
 
 	// How long a finished task waits for the Leader to accept its result before it is completed. Default: 24h.
 	AwaitingCompletion caddy.Duration `json:"awaiting_completion,omitempty"`
-
-	// The longest time that a task may wait for its Leader. Longer timeouts that a Leader sets (awaitingInputTimeout,
-	// awaitingCompletionTimeout) are shortened to it. Default: 30d.
-	MaxAwaiting caddy.Duration `json:"max_awaiting,omitempty"`
 }
 
 func (t *Timeouts) fillDefaults() {
@@ -39,21 +34,19 @@ func (t *Timeouts) fillDefaults() {
 	conf.OrDefault(&t.Blocking, caddy.Duration(10*time.Minute))
 	conf.OrDefault(&t.AwaitingInput, caddy.Duration(24*time.Hour))
 	conf.OrDefault(&t.AwaitingCompletion, caddy.Duration(24*time.Hour))
-	conf.OrDefault(&t.MaxAwaiting, caddy.Duration(30*24*time.Hour))
 }
 
 func (t *Timeouts) check() error {
-	if err := cmp.Or(conf.NotNegative("timeouts: response", t.Response),
+	return cmp.Or(conf.NotNegative("timeouts: response", t.Response),
 		conf.NotNegative("timeouts: blocking", t.Blocking),
 		conf.NotNegative("timeouts: awaiting_input", t.AwaitingInput),
-		conf.NotNegative("timeouts: awaiting_completion", t.AwaitingCompletion)); err != nil {
-		return err
-	}
-	if t.MaxAwaiting < max(t.AwaitingInput, t.AwaitingCompletion) {
-		return fmt.Errorf("timeouts: max_awaiting is %s, but must be at least awaiting_input and awaiting_completion",
-			time.Duration(t.MaxAwaiting))
-	}
-	return nil
+		conf.NotNegative("timeouts: awaiting_completion", t.AwaitingCompletion))
+}
+
+// maxAwaiting returns the longest time for a task to wait for its Leader: longer timeouts of a Leader
+// (awaitingInputTimeout, awaitingCompletionTimeout) are shortened to it.
+func (t *Timeouts) maxAwaiting() time.Duration {
+	return time.Duration(max(caddy.Duration(30*24*time.Hour), t.AwaitingInput, t.AwaitingCompletion))
 }
 
 // terms returns the terms of a task whose Leader sets none.

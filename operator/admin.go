@@ -5,7 +5,6 @@ package operator
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"github.com/aip-gateway/aip-gateway/acps/adp"
 	"github.com/aip-gateway/aip-gateway/acps/agentca"
@@ -62,7 +61,6 @@ type Registrant struct {
 	Partner *node.Partner
 	URL     string // by which it is registered
 	Account *registry.Account
-	Poll    time.Duration // how often the registry is asked
 
 	// Register registers the Partner. The record may be there beside an error; without it nothing was sent.
 	Register func(context.Context, *adminapi.RegistrationOrder) (*registry.Record, error)

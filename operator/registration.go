@@ -34,7 +34,7 @@ func registrations(a *Admin, r *http.Request) (any, error) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), registrationTimeout)
-		record, err := one.Account.Poll(ctx, one.URL, min(shownWithin, one.Poll))
+		record, err := one.Account.Poll(ctx, one.URL, shownWithin)
 		cancel()
 		list.Registrations = append(list.Registrations, registrationOf(one, record, err))
 	}

@@ -59,10 +59,9 @@ type Request struct {
 
 // An Introducer names to an agent the caller behind a request. It may be used by any number of goroutines at once.
 type Introducer interface {
-	// Introduce returns the header fields of a request with the caller's name, and a context with the baggage of the
-	// request. The fields take the place of all others of their names. The fields are not to be changed. A request for no
-	// caller has none.
-	Introduce(ctx context.Context, r *Request) (context.Context, []translate.Field)
+	// Introduce returns the header fields of a request with the caller's name. They take the place of all others of their
+	// names, and are not to be changed. A request for no caller has none.
+	Introduce(r *Request) []translate.Field
 }
 
 // Payload returns the body, and makes it first if it is large.

@@ -20,6 +20,8 @@ type Grammar struct {
 	// Repeatable are the options that may stand in a block more than once, some only in the block that is named before
 	// them. Each time adds to a list.
 	Repeatable []string
+	// Gone has the options of former versions, by their paths in a Caddyfile, and so in JSON, with the way without each.
+	Gone map[string]string
 }
 
 // registered is the grammar of this program.
@@ -80,6 +82,9 @@ var ofSite = map[string]string{
 // misplaced is the error about an option that is not known in the block at path, which knows others: where it belongs,
 // or which other one was probably meant.
 func (g *Grammar) misplaced(path []string, option string, known Options) string {
+	if is := g.gone(path, option); is != "" {
+		return is
+	}
 	here, quoted := path[len(path)-1], strconv.Quote(option)
 	if write, ok := ofSite[option]; ok || strings.HasPrefix(option, "aip_") {
 		if write == "" {

@@ -27,7 +27,7 @@ func TestForeignBaggage(t *testing.T) {
 		want       []string
 	}{
 		"not told": {nil, []string{"a=b"}},
-		"told":     {callerinfo.New(callerinfo.Config{Baggage: true}), []string{"a=b", "aip.leader=unverified:leader"}},
+		"told":     {callerinfo.New(callerinfo.Config{Fields: true}), []string{"a=b"}},
 	} {
 		var got []string
 		legacy := legacyagent.New(legacyagent.Options{})

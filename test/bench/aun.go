@@ -18,8 +18,10 @@ import (
 // aunSite is a gateway with an agent for AUN clients, and a client with a token.
 type aunSite struct {
 	*site
-	client *aunpeer.Client
-	token  string
+	pki     *aunpeer.PKI
+	address string
+	client  *aunpeer.Client
+	token   string
 }
 
 // agentAID is the AID of the agent.
@@ -54,10 +56,9 @@ func newAUNSite(ctx context.Context, caddy string) (_ *aunSite, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := new(aunSite)
+	s := &aunSite{pki: pki, address: fmt.Sprintf("127.0.0.1:%d", port)}
 	s.site, err = newSite(ctx, caddy, siteConfig{
-		store: storeState + fmt.Sprintf("\n\t\taun {\n\t\t\tcert %s\n\t\t\troots %s\n\t\t\tlimits {\n"+
-			"\t\t\t\tconnections_per_aid 1000000\n\t\t\t}\n\t\t}", cert, roots),
+		store: storeState + fmt.Sprintf("\n\t\taun {\n\t\t\tcert %s\n\t\t\troots %s\n\t\t}", cert, roots),
 		more: fmt.Sprintf("http://127.0.0.1:%d {\n\tbind 127.0.0.1\n\taip_aun\n\taip_gateway a2a/legacy "+
 			"http://127.0.0.1:AGENT {\n\t\taid %s\n\t\tcallers aip aun\n\t\tidentity off\n\t\tlimits {\n"+
 			"\t\t\ttasks_per_leader 100000000\n\t\t}\n\t}\n}\n", port, agentAID),
@@ -65,19 +66,23 @@ func newAUNSite(ctx context.Context, caddy string) (_ *aunSite, err error) {
 	if err != nil {
 		return nil, err
 	}
-	address := fmt.Sprintf("127.0.0.1:%d", port)
-	id, err := pki.Issue("alice.aid.test")
-	if err == nil {
-		s.client = &aunpeer.Client{ID: id, PKI: pki, HTTP: aunpeer.To(address), URL: "ws://" + address + "/aun"}
-		var token aunpeer.Token
-		token, err = s.client.Login(ctx)
-		s.token = token.Access
-	}
-	if err != nil {
+	if err := s.login(ctx, "alice.aid.test"); err != nil {
 		s.close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// login has the connections from now on be those of an AID.
+func (s *aunSite) login(ctx context.Context, aid string) error {
+	id, err := s.pki.Issue(aid)
+	if err != nil {
+		return err
+	}
+	s.client = &aunpeer.Client{ID: id, PKI: s.pki, HTTP: aunpeer.To(s.address), URL: "ws://" + s.address + "/aun"}
+	token, err := s.client.Login(ctx)
+	s.token = token.Access
+	return err
 }
 
 // connect opens a connection of a device.
@@ -127,6 +132,11 @@ func aunClients(ctx context.Context, o settings) error {
 	}()
 	for i, n := range []int{idleFew, idleMany} {
 		for len(open) < n {
+			if len(open)%64 == 0 { // one AID may have so many
+				if err := s.login(ctx, fmt.Sprintf("c%d.aid.test", len(open))); err != nil {
+					return err
+				}
+			}
 			c, err := s.connect(ctx, fmt.Sprint("d", len(open)))
 			if err != nil {
 				return err

@@ -26,7 +26,7 @@ const groupStatuses = 3
 // How many group tasks the load has open at once, and of how many groups the memory is the slope.
 const (
 	groupWindow           = 128
-	groupsFew, groupsMany = 100, 1100
+	groupsFew, groupsMany = 50, 450
 )
 
 // groups measures groups over a broker of its own.
@@ -151,8 +151,7 @@ func newGroupSite(ctx context.Context, caddy string, b *rabbittest.Broker) (_ *g
 	s.site, err = newSite(ctx, caddy, siteConfig{
 		store: storeState + "\n\t\tnotify {\n\t\t\tallow_networks 127.0.0.0/8\n\t\t}",
 		more: fmt.Sprintf("https://localhost:%d {\n\timport mutual\n\taip_gateway a2a/legacy http://127.0.0.1:AGENT {\n"+
-			"\t\taic %s\n\t\tgroup {\n\t\t\tallow_brokers 127.0.0.1\n\t\t\tmax_groups 10000\n"+
-			"\t\t\tmax_groups_per_leader 10000\n\t\t}\n"+
+			"\t\taic %s\n\t\tgroup {\n\t\t\tallow_brokers 127.0.0.1\n\t\t\tmax_groups 10000\n\t\t}\n"+
 			"\t\tlimits {\n\t\t\ttasks_per_leader 100000000\n\t\t}\n\t}\n}\n", port, aic),
 	})
 	if err != nil {

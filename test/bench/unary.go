@@ -76,7 +76,7 @@ const (
 	storeState  = "pebble DIR"
 	storeAlways = "pebble DIR {\n\t\t\tsync always\n\t\t}"
 	storeNever  = "pebble DIR {\n\t\t\tsync never\n\t\t}"
-	storeMemory = "memory {\n\t\t\tcapacity 4GiB\n\t\t}"
+	storeMemory = "memory {\n\t\t\tmax_size 4GiB\n\t\t}"
 )
 
 // unary measures starts through the gateway against the same work through reverse_proxy, with the default store.

@@ -38,7 +38,6 @@ func TestEnvelope(t *testing.T) {
 	s := serve(t, config{handle: "aip_gateway a2a/legacy " + agent.url + ` {
 		limits {
 			body 64KiB
-			depth 16
 		}
 	}`})
 	leader := leaderOf(t, s.url())
@@ -87,9 +86,9 @@ func TestEnvelope(t *testing.T) {
 			map[string]any{"field": "params.message.taskId"}},
 		{"duplicate deep inside", instead(`"text":"hello"`, `"text":"hello","metadata":{"a":{"b":1,"b":2}}`), "", -32600, id,
 			map[string]any{"field": "params.message.dataItems[0].metadata.a.b"}},
-		{"too deep", instead(`"text":"hello"`, `"text":"hello","metadata":{"a":`+strings.Repeat("[", 20)+strings.Repeat("]",
-			20)+`}`), "", -32600, id,
-			map[string]any{"limit": "depth", "max": 16.0}},
+		{"too deep", instead(`"text":"hello"`, `"text":"hello","metadata":{"a":`+strings.Repeat("[", 70)+strings.Repeat("]",
+			70)+`}`), "", -32600, id,
+			map[string]any{"limit": "depth", "max": 64.0}},
 		{"too large", instead("hello", strings.Repeat("a", 70_000)), "", -32600, id,
 			map[string]any{"limit": "bytes", "max": 65536.0}},
 		{"batch", func(s string) string { return "[" + s + "]" }, "", -32600, "null", nil},

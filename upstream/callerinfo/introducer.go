@@ -3,14 +3,11 @@
 package callerinfo
 
 import (
-	"context"
 	"hash/maphash"
 	"log/slog"
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"go.opentelemetry.io/otel/baggage"
 
 	"github.com/aip-gateway/aip-gateway/task/agent"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -28,13 +25,6 @@ const (
 	TokenField = "Aip-Token"
 )
 
-// The members of the baggage.
-const (
-	leaderMember  = "aip.leader"
-	proofMember   = "aip.proof"
-	subjectMember = "aip.subject"
-)
-
 const (
 	// Validity is the time a token is valid.
 	Validity = time.Minute
@@ -44,9 +34,8 @@ const (
 
 // Config is the configuration of an Introducer.
 type Config struct {
-	Fields  bool    // by the fields of Leader, proof, task and session
-	Issuer  *Issuer // by a token signed by it; nil for none
-	Baggage bool    // by W3C baggage
+	Fields bool    // by the fields of Leader, proof, task and session
+	Issuer *Issuer // by a token signed by it; nil for none
 
 	Audience string // aud of the token
 	// Actor is the party acting for the Leader: the Partner, as AAC names it.
@@ -103,17 +92,16 @@ func New(config Config) *Introducer {
 	return i
 }
 
-// Introduce implements upstream.Introducer. The baggage of ctx has no names of the gateway: see tracing.Received.
-func (i *Introducer) Introduce(ctx context.Context, r *upstream.Request) (context.Context, []translate.Field) {
-	ctx = i.withBaggage(ctx, &r.Caller)
+// Introduce implements upstream.Introducer.
+func (i *Introducer) Introduce(r *upstream.Request) []translate.Field {
 	if r.Caller == (agent.Caller{}) {
-		return ctx, nil
+		return nil
 	}
 	of := subject{r.Caller, r.Ref}
 	slot := &i.recent[maphash.Comparable(i.seed, of)%uint64(len(i.recent))]
 	now := time.Now().Round(0)
 	if known := slot.Load(); known != nil && known.of == of && known.holds(now) {
-		return ctx, known.fields
+		return known.fields
 	}
 	made := &introduction{of: of}
 	if i.config.Issuer != nil {
@@ -121,7 +109,7 @@ func (i *Introducer) Introduce(ctx context.Context, r *upstream.Request) (contex
 	}
 	made.fields = i.fields(of, now)
 	slot.Store(made)
-	return ctx, made.fields
+	return made.fields
 }
 
 // fields returns the header fields about a subject.
@@ -149,34 +137,6 @@ func (i *Introducer) fields(of subject, now time.Time) (fields []translate.Field
 		return fields
 	}
 	return append(fields, translate.Field{Name: i.config.TokenField, Value: i.bearer + token})
-}
-
-// withBaggage returns a context with the caller named in its baggage, if that is wanted.
-func (i *Introducer) withBaggage(ctx context.Context, c *agent.Caller) context.Context {
-	if !i.config.Baggage {
-		return ctx
-	}
-	var said baggage.Baggage
-	said = with(with(with(said, leaderMember, named(c)), proofMember, c.Proof), subjectMember, c.Subject)
-	for _, m := range baggage.FromContext(ctx).Members() {
-		if more, err := said.SetMember(m); err == nil { // an error: the caller's has been full
-			said = more
-		}
-	}
-	return baggage.ContextWithBaggage(ctx, said)
-}
-
-// with returns a baggage with one more member, unless its value is empty.
-func with(b baggage.Baggage, key, value string) baggage.Baggage {
-	if value == "" {
-		return b
-	}
-	if m, err := baggage.NewMemberRaw(key, strings.ToValidUTF8(value, "\ufffd")); err == nil {
-		if more, err := b.SetMember(m); err == nil {
-			return more
-		}
-	}
-	return b
 }
 
 // escape percent-encodes the characters not allowed in a header field: all but the visible characters of ASCII, and the

@@ -3,7 +3,6 @@
 package callerinfo
 
 import (
-	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -25,7 +24,6 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/google/go-cmp/cmp"
-	"go.opentelemetry.io/otel/baggage"
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
@@ -92,14 +90,13 @@ func TestSubject(t *testing.T) {
 	i := issuer(t, ec(t))
 	r := request(aic, "certificate")
 	r.Caller.Subject = "user:alice"
-	ctx, fields := New(Config{Fields: true, Issuer: i, Actor: "agent:me", Baggage: true}).Introduce(t.Context(), r)
+	fields := New(Config{Fields: true, Issuer: i, Actor: "agent:me"}).Introduce(r)
 	claims := verify(t, i, fields[len(fields)-1].Value)
 	want := map[string]any{"sub": "agent:me", "act": map[string]any{"sub": "agent:" + aic}}
 	if diff := cmp.Diff(want, claims["act"]); diff != "" || claims["sub"] != "user:alice" || claims["leader"] != aic {
 		t.Errorf("claims %v (-want +got):\n%s", claims, diff)
 	}
-	if !slices.Contains(fields, translate.Field{Name: SubjectField, Value: "user:alice"}) ||
-		baggage.FromContext(ctx).Member(subjectMember).Value() != "user:alice" {
+	if !slices.Contains(fields, translate.Field{Name: SubjectField, Value: "user:alice"}) {
 		t.Errorf("fields %v", fields)
 	}
 }
@@ -116,7 +113,7 @@ func TestFields(t *testing.T) {
 		{"unverified:10.0.0.1", "", "unverified:10.0.0.1"},
 		{"100%", "key", "100%25"},
 	} {
-		_, got := New(Config{Fields: true}).Introduce(t.Context(), request(tt.leader, tt.proof))
+		got := New(Config{Fields: true}).Introduce(request(tt.leader, tt.proof))
 		want := []translate.Field{{Name: LeaderField, Value: tt.want}}
 		if tt.proof != "" {
 			want = append(want, translate.Field{Name: ProofField, Value: tt.proof})
@@ -127,8 +124,7 @@ func TestFields(t *testing.T) {
 			t.Errorf("%q (-want +got):\n%s", tt.leader, diff)
 		}
 	}
-	ctx := t.Context()
-	if got, fields := New(Config{Fields: true}).Introduce(ctx, new(upstream.Request)); fields != nil || got != ctx {
+	if fields := New(Config{Fields: true}).Introduce(new(upstream.Request)); fields != nil {
 		t.Errorf("a request for nobody has the fields %v", fields)
 	}
 }
@@ -159,7 +155,7 @@ func TestToken(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				i := issuer(t, key, ec(t))
 				x := New(Config{Issuer: i, Audience: "https://agent.example", Actor: "agent:me"})
-				_, fields := x.Introduce(t.Context(), request(tt.leader, tt.proof))
+				fields := x.Introduce(request(tt.leader, tt.proof))
 				if len(fields) != 1 || fields[0].Name != TokenField {
 					t.Fatalf("fields %v", fields)
 				}
@@ -181,7 +177,7 @@ func TestToken(t *testing.T) {
 // TestForm reads a token without a library of JSON Web Tokens.
 func TestForm(t *testing.T) {
 	for _, key := range []crypto.Signer{ec(t), ed(t)} {
-		_, fields := New(Config{Issuer: issuer(t, key)}).Introduce(t.Context(), request(aic, "certificate"))
+		fields := New(Config{Issuer: issuer(t, key)}).Introduce(request(aic, "certificate"))
 		parts := strings.Split(fields[0].Value, ".")
 		if len(parts) != 3 {
 			t.Fatalf("the token has %d parts", len(parts))
@@ -218,7 +214,7 @@ func TestTokenIsUsedAgain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		x := New(Config{Issuer: issuer(t, ec(t)), TokenField: "Authorization"})
 		token := func(r *upstream.Request) string {
-			_, fields := x.Introduce(t.Context(), r)
+			fields := x.Introduce(r)
 			value, ok := strings.CutPrefix(fields[0].Value, "Bearer ")
 			if !ok {
 				t.Fatalf("fields %v", fields)
@@ -250,7 +246,7 @@ func TestRotation(t *testing.T) {
 	old, next := ec(t), ed(t)
 	before, after := issuer(t, old, next), issuer(t, next, old)
 	for _, from := range []*Issuer{before, after} {
-		_, fields := New(Config{Issuer: from}).Introduce(t.Context(), request(aic, "certificate"))
+		fields := New(Config{Issuer: from}).Introduce(request(aic, "certificate"))
 		for _, by := range []*Issuer{before, after} {
 			verify(t, by, fields[0].Value)
 		}
@@ -312,49 +308,6 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestBaggage: the gateway's members come before the caller's. These are left out if there is no room.
-func TestBaggage(t *testing.T) {
-	full := "k=v"
-	for n := range 63 {
-		full += ",k" + strconv.Itoa(n) + "=v"
-	}
-	for _, tt := range []struct {
-		on   bool
-		had  string
-		want map[string]string
-	}{
-		{false, "", nil},
-		{false, "a=b", map[string]string{"a": "b"}},
-		{true, "", map[string]string{leaderMember: "a b", proofMember: "certificate"}},
-		{true, "a=b",
-			map[string]string{"a": "b", leaderMember: "a b", proofMember: "certificate"}},
-		{true, full, map[string]string{leaderMember: "a b", proofMember: "certificate"}},
-	} {
-		had, err := baggage.Parse(tt.had)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, fields := New(Config{Baggage: tt.on}).Introduce(baggage.ContextWithBaggage(context.Background(), had),
-			request("a b", "certificate"))
-		if fields != nil {
-			t.Errorf("fields %v", fields)
-		}
-		var got map[string]string
-		for _, m := range baggage.FromContext(ctx).Members() {
-			if tt.had == full && m.Value() == "v" {
-				continue
-			}
-			if got == nil {
-				got = make(map[string]string)
-			}
-			got[m.Key()] = m.Value()
-		}
-		if diff := cmp.Diff(tt.want, got); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", tt.had, diff)
-		}
-	}
-}
-
 // BenchmarkIntroduce measures the cost of a request with a new token, and of one with a token used again.
 func BenchmarkIntroduce(b *testing.B) {
 	for _, key := range []crypto.Signer{ec(b), ed(b)} {
@@ -367,13 +320,13 @@ func BenchmarkIntroduce(b *testing.B) {
 			r := request(aic, "certificate")
 			for n := 0; b.Loop(); n++ {
 				r.Ref.Task = strconv.Itoa(n)
-				x.Introduce(b.Context(), r)
+				x.Introduce(r)
 			}
 		})
 		b.Run(name+"/again", func(b *testing.B) {
 			r := request(aic, "certificate")
 			for b.Loop() {
-				x.Introduce(b.Context(), r)
+				x.Introduce(r)
 			}
 		})
 	}

@@ -72,7 +72,7 @@ func (r *route) Open(ctx context.Context, req *upstream.Request) (upstream.Excha
 	calling, cancel := context.WithCancel(ctx)
 	x.cancel = cancel
 	if i := r.transport.config.Introducer; i != nil {
-		ctx, x.introduction = i.Introduce(ctx, req)
+		x.introduction = i.Introduce(req)
 	}
 	x.traced, x.span = r.startSpan(ctx)
 	go x.call(context.WithValue(calling, exchangeKey{}, x), body)

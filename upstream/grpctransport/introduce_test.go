@@ -37,7 +37,7 @@ func TestIntroduction(t *testing.T) {
 			return h(srv, s)
 		}))
 	driver := reach(t, Config{URL: "http://" + address, Header: http.Header{"X-Key": {"secret"}},
-		Introducer: callerinfo.New(callerinfo.Config{Fields: true, Baggage: true})})
+		Introducer: callerinfo.New(callerinfo.Config{Fields: true})})
 	work := turn("hello")
 	work.Caller = agent.Caller{Leader: "aid:alice.aid.pub", Proof: "token"}
 	if o := run(t.Context(), driver, work); o.err != nil {
@@ -57,9 +57,6 @@ func TestIntroduction(t *testing.T) {
 			if diff := cmp.Diff(want, md.Get(key)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", key, diff)
 			}
-		}
-		if b := md.Get("baggage"); len(b) != 1 {
-			t.Errorf("baggage %q", b)
 		}
 	}
 }

@@ -4,36 +4,31 @@ package httptransport_test
 
 import (
 	"bufio"
-	"context"
 	"io"
 	"net"
 	"net/http"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"go.opentelemetry.io/otel/baggage"
 
 	"github.com/aip-gateway/aip-gateway/task/agent"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/upstream"
 )
 
-// introducing names the Leader of a request, and puts it into the baggage.
+// introducing names the Leader of a request.
 type introducing struct{}
 
-func (introducing) Introduce(ctx context.Context, r *upstream.Request) (context.Context, []translate.Field) {
-	m, _ := baggage.NewMemberRaw("leader", r.Caller.Leader)
-	b, _ := baggage.New(m)
-	return baggage.ContextWithBaggage(ctx, b), []translate.Field{{Name: "Aip-Leader", Value: r.Caller.Leader},
-		{Name: "Aip-Task", Value: r.Ref.Task}}
+func (introducing) Introduce(r *upstream.Request) []translate.Field {
+	return []translate.Field{{Name: "Aip-Leader", Value: r.Caller.Leader}, {Name: "Aip-Task", Value: r.Ref.Task}}
 }
 
 // TestIntroduction: the fields of an Introducer stand in the head of every request, whole beside the other fields.
 func TestIntroduction(t *testing.T) {
 	for _, scheme := range schemes {
 		type request struct {
-			Leader, Task, Baggage, Key, Field []string
-			Body                              string
+			Leader, Task, Key, Field []string
+			Body                     string
 		}
 		var got request
 		a := newRawAgent(t, scheme, func(conn net.Conn, in *bufio.Reader, _ int) {
@@ -43,8 +38,8 @@ func TestIntroduction(t *testing.T) {
 					return
 				}
 				body, _ := io.ReadAll(r.Body)
-				got = request{r.Header["Aip-Leader"], r.Header["Aip-Task"], r.Header["Baggage"], r.Header["X-Key"],
-					r.Header["X-Field"], string(body)}
+				got = request{r.Header["Aip-Leader"], r.Header["Aip-Task"], r.Header["X-Key"], r.Header["X-Field"],
+					string(body)}
 				io.WriteString(conn, answered("{}"))
 			}
 		})
@@ -57,8 +52,8 @@ func TestIntroduction(t *testing.T) {
 			if _, err := send(t.Context(), transport, r); err != nil {
 				t.Fatal(err)
 			}
-			want := request{[]string{leader}, []string{"t"}, []string{"leader=" + leader}, []string{"secret"},
-				[]string{"of " + leader}, `{"x":1}`}
+			want := request{[]string{leader}, []string{"t"}, []string{"secret"}, []string{"of " + leader},
+				`{"x":1}`}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", scheme, diff)
 			}

@@ -57,7 +57,7 @@ func (r *route) open(ctx context.Context, req *upstream.Request) (*exchange, err
 	}
 	var introduction []translate.Field
 	if t.config.Introducer != nil {
-		ctx, introduction = t.config.Introducer.Introduce(ctx, req)
+		introduction = t.config.Introducer.Introduce(req)
 	}
 	x.request.head = requests.Get()
 	head := appendRequestLine(*x.request.head, method, uri)
