@@ -23,7 +23,10 @@ func openBeside(n *node.Node) node.Beside {
 }
 
 // Close implements node.Beside.
-func (o *openStore) Close() { o.metrics.close() }
+func (o *openStore) Close() {
+	o.admin.Close()
+	o.metrics.close()
+}
 
 // running returns the store of the running configuration; nil if none runs.
 func running() *openStore {

@@ -40,7 +40,6 @@ type Node struct {
 	Used    *aac.Used
 	Leaders *kept.Register
 	Pushes  *Pushes
-	Tails   *Tails
 
 	Assignees aunfront.Assignees // of AUN, at all gateways
 
@@ -90,14 +89,12 @@ func (n *Node) Open(c Config) (err error) {
 	n.Used = aac.OpenUsed(n.Shards, c.Log("aip"))
 	n.Assignees = aunfront.ShareAssignees(n.Shards, &n.Process.Assignees)
 	n.unshare = n.Process.Clients.Share(n.Shards, c.Log("aip.aun"))
-	n.Tails = OpenTails(n.Shards, n.Tasks.Process())
 	n.Pushes = OpenPushes(n.Shards, &n.Process.Callbacks)
 	return nil
 }
 
 // Close stops the work on all tasks, for the next process to resume, and closes the shards.
 func (n *Node) Close() error {
-	defer n.Tails.Close()
 	n.unshare()
 	n.Groups.Close()
 	n.Book.Close()

@@ -42,7 +42,6 @@ type Process struct {
 	Beside func(*Node) Beside
 
 	Feeds     Feeds           // of registries
-	Tailing   atomic.Int32    // streams of tasks that operators have open
 	Began     time.Time       // when the process began
 	TokenKeys token.Keys      // of issuers of callers' tokens
 	Reported  amp.Counts      // of records for a monitor

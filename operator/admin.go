@@ -5,6 +5,7 @@ package operator
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/aip-gateway/aip-gateway/acps/adp"
 	"github.com/aip-gateway/aip-gateway/acps/agentca"
@@ -23,8 +24,10 @@ type Admin struct {
 	past *history.History
 	of   func(*node.Configuration) *Configuration
 
-	routes map[string]route // by path; those of the package but in tests
-	asked  *ask.Service[question, answered]
+	routes  map[string]route // by path; those of the package but in tests
+	asked   *ask.Service[question, answered]
+	tails   *tails
+	tailing atomic.Int32 // streams of tasks
 }
 
 // Config is the environment of an Admin.
@@ -69,12 +72,16 @@ type Registrant struct {
 	NamedBy func(aic string) []string // what else of the configuration has an AIC in it
 }
 
-// Open has the gateway answer operators, and other gateways whom they ask. It ends with the shards of the node.
+// Open has the gateway answer operators, and other gateways whom they ask.
 func Open(n *node.Node, c Config) *Admin {
 	a := &Admin{Node: n, log: c.Log, past: c.Past, of: c.Of, routes: routes}
 	a.asked = ask.New(a.Shards, "admin", a.answerOthers)
+	a.tails = openTails(a.Shards, a.Tasks.Process())
 	return a
 }
+
+// Close ends what other gateways follow here. The node is open still.
+func (a *Admin) Close() { a.tails.close() }
 
 // current returns what the host has of the configuration in force; nothing while there is none.
 func (a *Admin) current() *Configuration {

@@ -25,12 +25,18 @@ func TestListBeforeJoining(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := Open(&node.Node{Shards: shard.Join(j, log)}, Config{Log: log})
+		n := new(node.Node)
+		err = n.Open(node.Config{Process: node.NewProcess(node.Host{}), Shards: shard.Join(j, log),
+			Log: func(string) *slog.Logger { return log }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := Open(n, Config{Log: log})
 		r := httptest.NewRequestWithContext(t.Context(), "GET", adminapi.Tasks, nil)
 		if _, err := a.routes[adminapi.Tasks].answer(a, r); task.KindOf(err) != task.StoreUnavailable {
 			t.Errorf("a list of all gateways: %v", err)
 		}
-		if err := errors.Join(a.Shards.Close(), j.Close()); err != nil {
+		if err := errors.Join(n.Close(), j.Close()); err != nil {
 			t.Error(err)
 		}
 	})

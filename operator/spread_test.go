@@ -90,7 +90,8 @@ func adminNodes(t *testing.T, n int) (all []*adminNode) {
 		all = append(all, a)
 		t.Cleanup(func() {
 			a.gateway.Unregister()
-			if err := a.Close(); err != nil {
+			a.Close()
+			if err := a.Node.Close(); err != nil {
 				t.Error(err)
 			}
 			a.gateway.Close()
@@ -299,7 +300,7 @@ func TestSpreadEndpoints(t *testing.T) {
 // TestTailAll: the changes of tasks at all gateways are seen at any of them.
 func TestTailAll(t *testing.T) {
 	all := adminNodes(t, 2)
-	f, err := all[0].Tails.Follow(t.Context(), partner.TaskFilter{})
+	f, err := all[0].tails.follow(t.Context(), partner.TaskFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +319,7 @@ func TestTailAll(t *testing.T) {
 // TestTailAllGone: a stream says which gateway has gone, since its last changes may not have come.
 func TestTailAllGone(t *testing.T) {
 	all := adminNodes(t, 2)
-	tail, err := all[0].Tails.Follow(t.Context(), partner.TaskFilter{})
+	tail, err := all[0].tails.follow(t.Context(), partner.TaskFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}

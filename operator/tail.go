@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/sseproxy"
@@ -37,11 +36,11 @@ func tailTasks(a *Admin, w http.ResponseWriter, r *http.Request) error {
 	if c == nil { // it has just stopped
 		return &Refusal{http.StatusServiceUnavailable, "the gateway is stopping"}
 	}
-	if a.Process.Tailing.Add(1) > node.MaxTails {
-		a.Process.Tailing.Add(-1)
-		return node.ErrTails
+	if a.tailing.Add(1) > maxTails {
+		a.tailing.Add(-1)
+		return errTails
 	}
-	defer a.Process.Tailing.Add(-1)
+	defer a.tailing.Add(-1)
 	f, err := newFollower(r.Context(), a, r)
 	if err != nil {
 		return err
@@ -67,7 +66,7 @@ func newFollower(ctx context.Context, a *Admin, r *http.Request) (follower, erro
 		}
 		f := partner.TaskFilter{Partner: q.Get("partner"), Leader: q.Get("leader"), States: states}
 		if a.Shards.Peers() != nil {
-			all, err := a.Tails.Follow(ctx, f)
+			all, err := a.tails.follow(ctx, f)
 			if err != nil {
 				return nil, err
 			}
@@ -148,7 +147,7 @@ func (f changeFollower) gather(_ context.Context, s *sseproxy.Writer) (more bool
 
 // allFollower sends the changes of state of the tasks at all gateways.
 type allFollower struct {
-	*node.AllTail
+	*allTail
 	of *Admin
 }
 

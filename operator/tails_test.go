@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package node
+package operator
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ import (
 )
 
 // tailNodes returns the tails of gateways that share shards, and have no tasks.
-func tailNodes(t *testing.T, n int) (all []*Tails) {
+func tailNodes(t *testing.T, n int) (all []*tails) {
 	t.Helper()
 	shards := replaytest.NewShards(n)
 	for range n {
@@ -29,13 +29,13 @@ func tailNodes(t *testing.T, n int) (all []*Tails) {
 				t.Error(err)
 			}
 		})
-		all = append(all, OpenTails(set, partner.NewProcess()))
+		all = append(all, openTails(set, partner.NewProcess()))
 	}
 	return all
 }
 
 // count returns how many tails other gateways have here.
-func (t *Tails) count() int {
+func (t *tails) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.open)
@@ -44,7 +44,7 @@ func (t *Tails) count() int {
 // TestTailEverywhere: each gateway has a tail for a stream at one of them, until the stream ends.
 func TestTailEverywhere(t *testing.T) {
 	all := tailNodes(t, 3)
-	f, err := all[0].Follow(t.Context(), partner.TaskFilter{})
+	f, err := all[0].follow(t.Context(), partner.TaskFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestTailsClose(t *testing.T) {
 	if _, err := tails.answer(tailQuestion{ID: "stream"}); err != nil {
 		t.Fatal(err)
 	}
-	if tails.Close(); tails.count() != 0 {
+	if tails.close(); tails.count() != 0 {
 		t.Error("the tail is open still")
 	}
 	if _, err := tails.answer(tailQuestion{ID: "another"}); !errors.Is(err, replay.ErrClosed) {
@@ -85,7 +85,7 @@ func TestTailAllLost(t *testing.T) {
 		return all
 	}
 	var sent tailed
-	f := &AllTail{places: make(map[string]*place), news: make(chan struct{}, 1)}
+	f := &allTail{places: make(map[string]*place), news: make(chan struct{}, 1)}
 	steps := []struct {
 		name     string
 		changes  int
@@ -130,18 +130,18 @@ func TestTailAllLost(t *testing.T) {
 // its place.
 func TestTailAllForgotten(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		quiet := OpenTails(shard.One(replay.NewMemory(replay.Settings{})), partner.NewProcess())
+		quiet := openTails(shard.One(replay.NewMemory(replay.Settings{})), partner.NewProcess())
 		ask := func(id string, want error) {
 			t.Helper()
 			if _, err := quiet.answer(tailQuestion{ID: id}); !errors.Is(err, want) {
 				t.Errorf("the error is %v, want %v", err, want)
 			}
 		}
-		for i := range MaxTails {
+		for i := range maxTails {
 			ask(fmt.Sprint(i), nil)
 			bubble.Pass(time.Second)
 		}
-		for i := MaxTails - 20; i < MaxTails; i++ {
+		for i := maxTails - 20; i < maxTails; i++ {
 			ask(fmt.Sprint(i), nil)
 		}
 		open := func() (n int, first bool) {
@@ -150,7 +150,7 @@ func TestTailAllForgotten(t *testing.T) {
 			return len(quiet.open), quiet.open["0"] != nil
 		}
 		ask("another", nil) // in place of the first one
-		if n, first := open(); n != MaxTails || first {
+		if n, first := open(); n != maxTails || first {
 			t.Errorf("there are %d tails, the first one is among them: %v", n, first)
 		}
 		bubble.Pass(forgetTail + time.Second)
@@ -163,13 +163,13 @@ func TestTailAllForgotten(t *testing.T) {
 // TestTailLimit: a stream is refused if another gateway has as many tails as it may.
 func TestTailLimit(t *testing.T) {
 	all := tailNodes(t, 2)
-	defer all[1].Close()
-	for i := range MaxTails {
+	defer all[1].close()
+	for i := range maxTails {
 		if _, err := all[1].answer(tailQuestion{ID: fmt.Sprint("other-", i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := all[0].Follow(t.Context(), partner.TaskFilter{}); task.KindOf(err) != task.LimitExceeded {
+	if _, err := all[0].follow(t.Context(), partner.TaskFilter{}); task.KindOf(err) != task.LimitExceeded {
 		t.Errorf("the error is %v", err)
 	}
 	if n := all[0].count(); n > 0 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package node
+package operator
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/shard"
@@ -20,17 +21,17 @@ import (
 // bound, and counts the rest. So what a stream leaves out is known, also where answers are lost, or do not come for a
 // time.
 
-// MaxTails is the greatest number of streams of changes at once: of operators, and of other gateways.
-const MaxTails = 64
+// maxTails is the greatest number of streams of changes at once: of operators, and of other gateways.
+const maxTails = 64
 
-// ErrTails refuses a stream beyond MaxTails.
-var ErrTails = task.Errorf(task.LimitExceeded, "%d streams of tasks are open, which is the most there may be", MaxTails)
+// errTails refuses a stream beyond maxTails.
+var errTails = task.Errorf(task.LimitExceeded, "%d streams of tasks are open, which is the most there may be", maxTails)
 
 const (
 	askChanges   = 500 * time.Millisecond // between two questions
 	forgetTail   = 10 * time.Minute       // without a question, until a tail ends
 	quietTail    = 30 * time.Second       // without a question, until a tail makes room for another one
-	maxAllTailed = 10_000                 // waiting changes of all gateways for one client
+	maxallTailed = 10_000                 // waiting changes of all gateways for one client
 	maxTailed    = 1000                   // changes of one gateway for a stream of another one
 )
 
@@ -51,18 +52,18 @@ type tailed struct {
 	After   uint64 // how many changes of the tail came before
 }
 
-// Tails are the tails for other gateways, and the way to theirs.
-type Tails struct {
+// tails are the tails for other gateways, and the way to theirs.
+type tails struct {
 	tasks   *partner.Process
 	service *ask.Service[tailQuestion, tailed]
 
 	mu   sync.Mutex
-	open map[string]*askedTail // by the ID of the stream; nil after Close
+	open map[string]*askedTail // by the ID of the stream; nil after close
 }
 
-// OpenTails has the gateway answer others.
-func OpenTails(shards *shard.Set, tasks *partner.Process) *Tails {
-	t := &Tails{tasks: tasks, open: make(map[string]*askedTail)}
+// openTails has the gateway answer others.
+func openTails(shards *shard.Set, tasks *partner.Process) *tails {
+	t := &tails{tasks: tasks, open: make(map[string]*askedTail)}
 	t.service = ask.New(shards, "tail", func(_ context.Context, _ int, q tailQuestion) (tailed, error) {
 		return t.answer(q)
 	})
@@ -77,7 +78,7 @@ type askedTail struct {
 }
 
 // answer answers a question.
-func (t *Tails) answer(q tailQuestion) (tailed, error) {
+func (t *tails) answer(q tailQuestion) (tailed, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if q.End {
@@ -89,8 +90,8 @@ func (t *Tails) answer(q tailQuestion) (tailed, error) {
 	}
 	one := t.open[q.ID]
 	if one == nil {
-		if len(t.open) >= MaxTails && !t.makeRoom() {
-			return tailed{}, ErrTails
+		if len(t.open) >= maxTails && !t.makeRoom() {
+			return tailed{}, errTails
 		}
 		one = &askedTail{Tail: t.tasks.Tail(q.Filter), forget: time.AfterFunc(forgetTail, func() {
 			t.mu.Lock()
@@ -108,7 +109,7 @@ func (t *Tails) answer(q tailQuestion) (tailed, error) {
 }
 
 // makeRoom ends the tail that was asked for least recently, if that is long ago.
-func (t *Tails) makeRoom() bool {
+func (t *tails) makeRoom() bool {
 	var oldest string
 	for id, one := range t.open {
 		if oldest == "" || one.asked.Before(t.open[oldest].asked) {
@@ -123,7 +124,7 @@ func (t *Tails) makeRoom() bool {
 }
 
 // end ends a tail. t.mu is held.
-func (t *Tails) end(id string) {
+func (t *tails) end(id string) {
 	if one := t.open[id]; one != nil {
 		one.forget.Stop()
 		one.Close()
@@ -131,8 +132,8 @@ func (t *Tails) end(id string) {
 	}
 }
 
-// Close ends all tails. Other gateways get none any more.
-func (t *Tails) Close() {
+// close ends all tails. Other gateways get none any more.
+func (t *tails) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for id := range t.open {
@@ -164,9 +165,9 @@ func (t *tailed) add(changes []partner.Change, lost uint64) {
 	t.Lost += uint64(len(changes)-n) + lost
 }
 
-// AllTail follows the changes of state of the tasks at all gateways.
-type AllTail struct {
-	of     *Tails
+// allTail follows the changes of state of the tasks at all gateways.
+type allTail struct {
+	of     *tails
 	q      tailQuestion
 	places map[string]*place // by the name of the gateway; used by one goroutine at a time
 	stop   context.CancelFunc
@@ -191,9 +192,9 @@ type found struct {
 	unknown []string // gateways with an unknown number of lost changes
 }
 
-// Follow begins to follow the changes at all gateways. It fails if one of them has as many tails as it may.
-func (t *Tails) Follow(ctx context.Context, filter partner.TaskFilter) (*AllTail, error) {
-	f := &AllTail{of: t, q: tailQuestion{ID: rand.Text(), Filter: filter}, places: make(map[string]*place),
+// follow begins to follow the changes at all gateways. It fails if one of them has as many tails as it may.
+func (t *tails) follow(ctx context.Context, filter partner.TaskFilter) (*allTail, error) {
+	f := &allTail{of: t, q: tailQuestion{ID: rand.Text(), Filter: filter}, places: make(map[string]*place),
 		done: make(chan struct{}), news: make(chan struct{}, 1)}
 	ctx, f.stop = context.WithCancel(ctx)
 	if full := f.ask(ctx); full != nil {
@@ -219,8 +220,8 @@ func (t *Tails) Follow(ctx context.Context, filter partner.TaskFilter) (*AllTail
 
 // ask asks all gateways. One that does not answer keeps its changes, up to a bound. The error is that of one which has
 // as many tails as it may.
-func (f *AllTail) ask(ctx context.Context) (full error) {
-	ctx, done := context.WithTimeout(ctx, Patience)
+func (f *allTail) ask(ctx context.Context) (full error) {
+	ctx, done := context.WithTimeout(ctx, node.Patience)
 	defer done()
 	f.q.Seen = make(map[string]uint64)
 	for _, p := range f.places {
@@ -235,25 +236,25 @@ func (f *AllTail) ask(ctx context.Context) (full error) {
 			full = err
 		}
 	}
-	for node, p := range f.places {
-		if !asked[node] && !p.gone {
+	for name, p := range f.places {
+		if !asked[name] && !p.gone {
 			p.gone = true
-			f.show(found{unknown: []string{node}})
+			f.show(found{unknown: []string{name}})
 		}
 	}
 	return full
 }
 
 // take takes the answer of a gateway.
-func (f *AllTail) take(node string, a *tailed) {
-	p := f.places[node]
+func (f *allTail) take(name string, a *tailed) {
+	p := f.places[name]
 	var fresh found
 	if p == nil || p.tail != a.Tail {
 		if p != nil && !p.gone {
-			fresh.unknown = []string{node} // it was started again, or has not been asked for long
+			fresh.unknown = []string{name} // it was started again, or has not been asked for long
 		}
 		p = &place{tail: a.Tail}
-		f.places[node] = p
+		f.places[name] = p
 	}
 	p.gone = false
 	a.see(p.seen)
@@ -266,17 +267,17 @@ func (f *AllTail) take(node string, a *tailed) {
 }
 
 // show has the client see what is fresh. What it does not take is bounded.
-func (f *AllTail) show(fresh found) {
+func (f *allTail) show(fresh found) {
 	if len(fresh.changes) == 0 && fresh.lost == 0 && len(fresh.unknown) == 0 {
 		return
 	}
 	f.mu.Lock()
-	n := min(len(fresh.changes), maxAllTailed-len(f.found.changes))
+	n := min(len(fresh.changes), maxallTailed-len(f.found.changes))
 	f.found.changes = append(f.found.changes, fresh.changes[:n]...)
 	f.found.lost += uint64(len(fresh.changes)-n) + fresh.lost
-	for _, node := range fresh.unknown {
-		if !slices.Contains(f.found.unknown, node) {
-			f.found.unknown = append(f.found.unknown, node)
+	for _, name := range fresh.unknown {
+		if !slices.Contains(f.found.unknown, name) {
+			f.found.unknown = append(f.found.unknown, name)
 		}
 	}
 	f.mu.Unlock()
@@ -288,7 +289,7 @@ func (f *AllTail) show(fresh found) {
 
 // Next returns what has come since the last time: changes, how many are left out, and the gateways of which that is not
 // known.
-func (f *AllTail) Next() (changes []partner.Change, lost uint64, unknown []string) {
+func (f *allTail) Next() (changes []partner.Change, lost uint64, unknown []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.found
@@ -297,13 +298,13 @@ func (f *AllTail) Next() (changes []partner.Change, lost uint64, unknown []strin
 }
 
 // News returns a channel that has a value when there is something new.
-func (f *AllTail) News() <-chan struct{} { return f.news }
+func (f *allTail) News() <-chan struct{} { return f.news }
 
 // Close ends the tail, at all gateways.
-func (f *AllTail) Close() {
+func (f *allTail) Close() {
 	f.stop()
 	<-f.done
-	ctx, done := context.WithTimeout(context.Background(), Patience)
+	ctx, done := context.WithTimeout(context.Background(), node.Patience)
 	defer done()
 	f.q.End = true
 	f.of.service.Tell(ctx, f.q)
