@@ -99,9 +99,8 @@ func TestExaminedCertificates(t *testing.T) {
 	examined := func() (c *Certificates, said []doctor.Finding) {
 		c = &Certificates{Directory: ca.Directory(), storage: storage, client: client}
 		a := &App{Certificates: c, members: []*Gateway{{AIC: aic}}}
-		var e examination
-		e.certificates(caddy.Context{Context: t.Context()}, a)
-		return c, e.findings
+		setup := &doctor.Setup{Obtained: a.keptCertificates(t.Context())}
+		return c, setup.Examine(t.Context(), nil, doctor.Try{})
 	}
 	if _, said := examined(); len(said) != 2 || said[0].Status != doctor.Warning || said[1].Status != doctor.Broken ||
 		!strings.Contains(said[1].Text, "no credential for one") {

@@ -4,9 +4,8 @@ package caddymodule
 
 import (
 	"net/http"
-	"slices"
-	"strings"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/trust/authn"
 )
@@ -23,7 +22,7 @@ func joined(of *authn.Authenticator, ids *identity.Identities) func(*http.Reques
 func (g *Gateway) warnOfLoggedSecrets() {
 	if header := g.loggedSecrets(); header != "" {
 		g.log.Warn("callers send keys or tokens in a header that the access log of the site shows", "header", header,
-			"advice", hideSecrets(header))
+			"advice", doctor.HideSecrets(header))
 	}
 }
 
@@ -33,7 +32,7 @@ func (g *Gateway) loggedSecrets() string {
 	k := g.Identity.Keys
 	switch {
 	case !g.logsAccess:
-	case k != nil && k.Header != "" && (g.logsCredentials || !slices.Contains(hiddenHeaders, strings.ToLower(k.Header))):
+	case k != nil && k.Header != "" && (g.logsCredentials || !doctor.HidesHeader(k.Header)):
 		return k.Header
 	case g.logsCredentials && (k != nil || len(g.Identity.JWT) > 0 || g.AAC != nil):
 		return authorization
@@ -42,15 +41,3 @@ func (g *Gateway) loggedSecrets() string {
 }
 
 const authorization = "Authorization"
-
-// hiddenHeaders are those whose values Caddy's access log does not show, without log_credentials.
-var hiddenHeaders = []string{"authorization", "cookie", "set-cookie", "proxy-authorization"}
-
-// hideSecrets says how keys and tokens in a header are kept out of access logs.
-func hideSecrets(header string) string {
-	if slices.Contains(hiddenHeaders, strings.ToLower(header)) {
-		return "take log_credentials out of the global option servers"
-	}
-	return "have callers send keys as Authorization: Bearer, which Caddy hides, or take the header out of the log: " +
-		"format filter, with request>headers>" + header + " delete"
-}

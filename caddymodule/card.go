@@ -14,7 +14,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
-	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/translate/aip/acs"
@@ -132,49 +131,5 @@ func (a *App) checkACS() {
 		if g.compared {
 			a.configuration.Go(func(ctx context.Context) { g.gateway.CheckACS(ctx) })
 		}
-	}
-}
-
-// acs says whether the ACS of a Partner is the one that is registered.
-func (e *examination) acs(ctx context.Context, g *Gateway) {
-	if !g.compared {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, examineTimeout)
-	defer cancel()
-	if g.registered && g.AIC == "" {
-		e.draft(ctx, g)
-		return
-	}
-	mistakes, compared, err := g.gateway.ExamineACS(ctx)
-	if err != nil {
-		e.add(doctor.CheckACS, doctor.Warning, g.title(), "it cannot be compared with the one that is registered: "+
-			doctor.Explained(err))
-	}
-	for _, m := range mistakes {
-		e.add(doctor.CheckACS, doctor.Warning, g.title(), "a registry would refuse it: "+m.String())
-	}
-	if compared.AtMount {
-		e.add(doctor.CheckACS, doctor.Warning, g.title(), doctor.AtMount+"; "+doctor.RegisterAnew)
-	}
-	if len(compared.Differences) > 0 {
-		e.add(doctor.CheckACS, doctor.Warning, g.title(), "it is not the one that is registered: they differ at "+
-			strings.Join(compared.Differences, ", ")+"; "+doctor.OtherACS)
-	} else if err == nil && len(mistakes) == 0 && !compared.AtMount {
-		e.add(doctor.CheckACS, doctor.OK, g.title(), "it is the one that is registered")
-	}
-}
-
-// draft says what a registry would refuse in the ACS by which a Partner is to be registered.
-func (e *examination) draft(ctx context.Context, g *Gateway) {
-	_, mistakes, err := g.gateway.DraftACS(ctx, g.registration())
-	switch {
-	case err != nil:
-		e.add(doctor.CheckACS, doctor.Warning, g.title(), "it cannot be made: "+doctor.Explained(err))
-	case len(mistakes) == 0:
-		e.add(doctor.CheckACS, doctor.OK, g.title(), "a registry would take it, as far as that is known here")
-	}
-	for _, m := range mistakes {
-		e.add(doctor.CheckACS, doctor.Broken, g.title(), "a registry would refuse it: "+m.String())
 	}
 }

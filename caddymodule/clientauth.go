@@ -9,7 +9,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/gateway"
@@ -22,18 +21,12 @@ func (g *Gateway) warnWithoutClientAuth(ctx caddy.Context, mode identity.Mode) {
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	needed := slices.ContainsFunc(g.Callers, func(dialect string) bool { return dialect != gateway.AUN })
 	if !ok || mode != identity.Required || !needed || g.Identity.others() ||
-		slices.ContainsFunc(server.TLSConnPolicies, verifiesClients) {
+		slices.ContainsFunc(server.TLSConnPolicies, doctor.VerifiesClients) {
 		return
 	}
 	// What to do: add the lines in `advice`.
 	g.log.Warn("identity is required, but the site verifies no client certificates: every call is refused",
 		"listen", strings.Join(server.Listen, " "), "advice", doctor.NeedsClientAuth)
-}
-
-// verifiesClients reports whether a policy, which may not be provisioned yet, has certificates of clients verified.
-func verifiesClients(p *caddytls.ConnectionPolicy) bool {
-	return p != nil && (doctor.RequiresClients(p) ||
-		p.ClientAuthentication != nil && p.ClientAuthentication.Mode == "verify_if_given")
 }
 
 // warnOfAddresses warns of each site of Partners that has an IP address for a name, and client_auth: Caddy refuses
@@ -51,5 +44,18 @@ func (a *App) warnOfAddresses() {
 					"host", host, "listen", strings.Join(g.server.Listen, " "), "advice", doctor.AddressAdvice(host))
 			}
 		}
+	}
+}
+
+// warnOfSharedTasks warns of each Partner that has a mount whose callers are believed, beside one where they prove who
+// they are: the tasks are the same.
+func (a *App) warnOfSharedTasks() {
+	doors := make([]doctor.Door, len(a.members))
+	for i, g := range a.members {
+		doors[i] = g.door()
+	}
+	for i, other := range doctor.SharedTasks(doors) {
+		a.members[i].log.Warn("identity is off, and a mount of the same Partner, where it is not, has the same tasks",
+			"mount", other.Path+"/", "identity", other.Mode, "advice", doctor.SeparateTasks)
 	}
 }

@@ -126,7 +126,7 @@ func TestExamineDecide(t *testing.T) {
 		app := &App{StoreRaw: json.RawMessage(`{"driver":"memory"}`)}
 		said := ""
 		partners := []doctor.Partner{{Handler: json.RawMessage(handler)}}
-		for _, f := range app.Examine(caddy.Context{Context: t.Context()}, partners, doctor.Try{}) {
+		for _, f := range findings(t, app, partners) {
 			if f.Check == doctor.CheckPolicy {
 				said += string(f.Status) + " " + f.Text
 			}
@@ -139,4 +139,15 @@ func TestExamineDecide(t *testing.T) {
 			t.Errorf("down %t: %s", down, said)
 		}
 	}
+}
+
+// findings returns what doctor finds out about an app and its Partners.
+func findings(t *testing.T, app *App, partners []doctor.Partner) []doctor.Finding {
+	ctx, end := caddy.NewContext(caddy.Context{Context: t.Context()})
+	defer end()
+	setup, err := app.Setup(ctx, partners)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return setup.Examine(ctx, partners, doctor.Try{})
 }

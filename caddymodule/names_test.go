@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
@@ -57,7 +56,7 @@ func TestExaminedTitles(t *testing.T) {
 	}
 	subjects := make(map[string]int)
 	app := &App{StoreRaw: json.RawMessage(`{"driver": "memory"}`)}
-	for _, f := range app.Examine(caddy.Context{Context: t.Context()}, partners, doctor.Try{}) {
+	for _, f := range findings(t, app, partners) {
 		if f.Check == doctor.CheckClientAuth {
 			subjects[f.Subject]++
 		}

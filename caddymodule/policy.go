@@ -88,6 +88,19 @@ type PolicyMatch struct {
 	Mount []string `json:"mount,omitempty"`
 }
 
+// isEmpty reports whether there are no conditions.
+func (m *PolicyMatch) isEmpty() bool {
+	for _, values := range m.lists() {
+		if len(*values) > 0 {
+			return false
+		}
+	}
+	return len(m.Certificate) == 0 && len(m.Claim) == 0
+}
+
+// needsProof reports whether a condition holds only for who has proven something.
+func (m *PolicyMatch) needsProof() bool { return len(m.Certificate) > 0 || len(m.Claim) > 0 }
+
 // Quota is how much of something callers may use over time.
 type Quota struct {
 	// The name of the quota. Quotas of one name, in several handlers, count together. Callers see it in errors.

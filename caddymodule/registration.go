@@ -14,7 +14,6 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/acps/registry"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
-	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/translate/aip/acs"
@@ -194,45 +193,4 @@ func (g *Gateway) reportRegistration(before, now *registry.Record, first bool) {
 // of an entity is not its own, and is not compared.
 func (g *Gateway) entityAtMount(r *registry.Record) bool {
 	return r.Current != nil && r.Current.Ontology != "" && r.Current.Endpoint() == g.registration()
-}
-
-// registration says how far the registration of a Partner is, by the record that is kept of it. The registry is not
-// asked.
-func (e *examination) registration(ctx context.Context, g *Gateway) {
-	if !g.registered {
-		return
-	}
-	record, err := g.app.account.Record(ctx, g.registration())
-	say := func(s doctor.Status, format string, args ...any) {
-		e.add(doctor.CheckRegistration, s, g.registration(), fmt.Sprintf(format, args...))
-	}
-	if err != nil {
-		say(doctor.Broken, "what is registered cannot be read: %v; correct storage, and who may read it", err)
-		return
-	}
-	now, next := record.Current, record.Next
-	switch {
-	case now != nil && now.Status != registry.Approved:
-		say(doctor.Broken, "the AIC %s is %s: %s; ask the person of the registry who has done it", now.AIC, now.Status,
-			cmp.Or(now.Comments, "no reason is given"))
-	case g.entityAtMount(record):
-		say(doctor.Warning, "%s; %s", doctor.AtMount, doctor.RegisterAnew)
-	case now != nil:
-		say(doctor.OK, "the AIC is %s", now.AIC)
-	case next == nil:
-		say(doctor.Warning, "the Partner is not registered, and has no AIC; run caddy aip acs register")
-	}
-	if next == nil {
-		return
-	}
-	switch next.Status {
-	case registry.Pending:
-		say(doctor.Warning, "version %s waits for a person of the registry since %s", next.Version,
-			next.Submitted.UTC().Format(time.RFC3339))
-	case registry.Rejected:
-		say(doctor.Broken, "the registry has rejected version %s: %s; change it, and run caddy aip acs register",
-			next.Version, next.Comments)
-	default:
-		say(doctor.Warning, "version %s is %s; run caddy aip acs register", next.Version, next.Status)
-	}
 }

@@ -261,6 +261,14 @@ func (v *RevocationVerifier) VerifyClientCertificate(_ [][]byte, chains [][]*x50
 	return err
 }
 
+// maxSize returns the size of the largest list, in bytes.
+func (r *Revocation) maxSize() int64 {
+	if r.MaxSize == 0 {
+		return 16 << 20
+	}
+	return r.MaxSize
+}
+
 // Interface guards.
 var (
 	_ caddy.Provisioner                  = (*RevocationVerifier)(nil)

@@ -72,19 +72,12 @@ func (g *Gateway) needsSender() bool {
 	return g.AIC == "" && !g.registered && g.Identity.Mode != string(identity.Off) && slices.Contains(g.Callers, "aip/2")
 }
 
-// withoutSender is what is wrong with a Partner without an AIC, as doctor says it, and setAIC what to do.
-const (
-	withoutSender = "the Partner has no aic, and its site shows no certificate with one: Leaders of AIP 2 refuse its " +
-		"answers"
-	setAIC = "have the site show the Partner's certificate, by its files behind tls, or set aic and write " +
-		"get_certificate aip; Leaders that compare no certificates need only aic"
-)
-
+// warnWithoutSender warns of a Partner without an AIC.
 func (g *Gateway) warnWithoutSender() {
 	g.warned = true
 	// What to do: add the lines in `advice`.
 	g.log.Warn("Leaders of AIP 2 refuse the answers: the site shows no certificate with an AIC",
-		"listen", strings.Join(g.server.Listen, " "), "advice", setAIC)
+		"listen", strings.Join(g.server.Listen, " "), "advice", doctor.SetAIC)
 }
 
 // warnOfServerWithoutAIC warns of a Partner without an AIC on a server of whose sites none shows a certificate with

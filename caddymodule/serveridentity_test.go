@@ -17,6 +17,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
 
 // TestServerIdentity: connections to agents and to brokers are made to the server that is meant, and an error says what
@@ -69,7 +70,8 @@ func TestServerIdentity(t *testing.T) {
 			if got := doctor.AdviceOnServer(err, block); !strings.HasPrefix(got, tt.want+block) {
 				t.Errorf("%s: the advice is %q", block, got)
 			}
-			if got := doctor.Advice(unreachable(err)); !strings.HasPrefix(got, tt.want) {
+			ofAgent := httptransport.DialFailed(err, "the agent cannot be reached")
+			if got := doctor.Advice(ofAgent); !strings.HasPrefix(got, tt.want) {
 				t.Errorf("%s: of an agent the advice is %q", block, got)
 			}
 		}

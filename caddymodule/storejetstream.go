@@ -17,6 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/operator"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
@@ -288,9 +289,9 @@ func (s *JetStreamStore) read(p *conf.Parser) {
 
 // Interface guards.
 var (
-	_ SharedDriver      = (*JetStreamStore)(nil)
-	_ ownDriver         = (*JetStreamStore)(nil)
-	_ caddy.Provisioner = (*JetStreamStore)(nil)
-	_ caddy.Validator   = (*JetStreamStore)(nil)
-	_ examinedDriver    = (*JetStreamStore)(nil)
+	_ SharedDriver         = (*JetStreamStore)(nil)
+	_ ownDriver            = (*JetStreamStore)(nil)
+	_ caddy.Provisioner    = (*JetStreamStore)(nil)
+	_ caddy.Validator      = (*JetStreamStore)(nil)
+	_ doctor.ExaminedStore = (*JetStreamStore)(nil)
 )

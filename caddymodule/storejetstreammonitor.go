@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/replay/jetstream"
 )
 
@@ -124,7 +125,7 @@ func (s *JetStreamStore) checkOrWarn(ctx context.Context, log *slog.Logger) erro
 	return err
 }
 
-// Examine implements examinedDriver. It logs in to a server, and asks all whose monitoring is named.
+// Examine implements doctor.ExaminedStore. It logs in to a server, and asks all whose monitoring is named.
 func (s *JetStreamStore) Examine() error {
 	conn, err := s.dial(slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -132,8 +133,8 @@ func (s *JetStreamStore) Examine() error {
 	}
 	defer conn.Close()
 	if len(s.Monitor) == 0 {
-		return &uncheckedError{"it can be written, but it is not known whether the NATS servers sync each write: " +
-			"name their monitoring endpoints in monitor, such as http://host:8222, to have it checked"}
+		return &doctor.UncheckedError{Text: "it can be written, but it is not known whether the NATS servers sync each " +
+			"write: name their monitoring endpoints in monitor, such as http://host:8222, to have it checked"}
 	}
 	var first error
 	unnamed, err := s.checkServers(context.Background(), func(_ string, err error) {
@@ -147,8 +148,9 @@ func (s *JetStreamStore) Examine() error {
 	case first != nil:
 		return first
 	case unnamed > 0:
-		return &uncheckedError{fmt.Sprintf("it can be written, but the NATS servers have %d more in their cluster than "+
-			"monitor names, which are not checked: name the monitoring endpoints of all, such as http://host:8222", unnamed)}
+		return &doctor.UncheckedError{Text: fmt.Sprintf("it can be written, but the NATS servers have %d more in their "+
+			"cluster than monitor names, which are not checked: name the monitoring endpoints of all, such as "+
+			"http://host:8222", unnamed)}
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/caddymodule/storefiles"
 	"github.com/aip-gateway/aip-gateway/operator"
 	"github.com/aip-gateway/aip-gateway/operator/survey"
@@ -85,7 +86,7 @@ func (s *PebbleStore) Settings() replay.Settings {
 	return settings
 }
 
-// Examine implements examinedDriver.
+// Examine implements doctor.ExaminedStore.
 func (s *PebbleStore) Examine() error { return plain(pebble.Examine(s.Dir)) }
 
 // read reads the driver in a Caddyfile, behind its name. Syntax:
@@ -196,7 +197,7 @@ var (
 	_ caddy.Provisioner    = (*PebbleStore)(nil)
 	_ caddy.Validator      = (*PebbleStore)(nil)
 	_ storefiles.Driver    = (*PebbleStore)(nil)
-	_ examinedDriver       = (*PebbleStore)(nil)
+	_ doctor.ExaminedStore = (*PebbleStore)(nil)
 	_ operator.CopiedStore = pebbleStore{}
 	_ sampledStore         = pebbleStore{}
 	_ survey.Sized         = pebbleStore{}

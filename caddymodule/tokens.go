@@ -3,17 +3,14 @@
 package caddymodule
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
-	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/internal/egress"
 	"github.com/aip-gateway/aip-gateway/trust/token"
 )
@@ -84,22 +81,4 @@ func (g *Gateway) verifiers() (all token.Verifiers) {
 		all = append(all, g.aac.Tokens()...)
 	}
 	return all
-}
-
-// issuers says whether the keys of the issuers of tokens can be fetched, and used.
-func (e *examination) issuers(ctx context.Context, g *Gateway) {
-	ctx, cancel := context.WithTimeout(ctx, examineTimeout)
-	defer cancel()
-	for _, v := range g.verifiers() {
-		switch h := v.Fetch(ctx); {
-		case h.Keys > 0:
-			e.add(doctor.CheckIssuer, doctor.OK, h.Issuer, fmt.Sprintf("it publishes %d keys", h.Keys))
-		case h.Others > 0:
-			e.add(doctor.CheckIssuer, doctor.Broken, h.Issuer, fmt.Sprintf("none of the %d keys that it publishes is for %s, "+
-				"so its tokens are refused; set algorithms", h.Others, strings.Join(v.Algorithms(), " or ")))
-		default:
-			e.add(doctor.CheckIssuer, doctor.Broken, h.Issuer, fmt.Sprintf("its keys cannot be fetched, so its tokens are "+
-				"refused: %v", h.Err))
-		}
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/aip-gateway/aip-gateway/front/httpfront"
@@ -57,7 +58,7 @@ func Advice(err error) string {
 	case errors.Is(err, gateway.ErrInvalidACS):
 		return "each mistake says what to change, in card, or in the agent's card"
 	case errors.Is(err, gateway.ErrOtherACS):
-		return OtherACS
+		return otherACS
 	case errors.Is(err, gateway.ErrAtMount):
 		return RegisterAnew
 	}
@@ -111,8 +112,8 @@ func AdviceOnServer(err error, block string) string {
 const NeedsClientAuth = "serve the site over https, and add client_auth to its tls block, with two lines: " +
 	`"mode require_and_verify" and "trust_pool file <ca.pem>"`
 
-// OtherACS is what to do where another ACS is registered than the one that is served.
-const OtherACS = "restore what has changed in the agent's card or in the configuration, or register a new version"
+// otherACS is what to do where another ACS is registered than the one that is served.
+const otherACS = "restore what has changed in the agent's card or in the configuration, or register a new version"
 
 // AtMount is what is wrong where the registered endpoint is the mount point, and RegisterAnew what to do.
 const (
@@ -121,6 +122,25 @@ const (
 	RegisterAnew = "what works today goes on; to have <mount>/rpc registered, raise the version, in the agent's card or " +
 		"by version in card, and register it, as by caddy aip acs register --new-version: it gets another AIC"
 )
+
+// SetAIC is what to do where a Partner has no AIC, and its site shows no certificate with one.
+const SetAIC = "have the site show the Partner's certificate, by its files behind tls, or set aic and write " +
+	"get_certificate aip; Leaders that compare no certificates need only aic"
+
+// hiddenHeaders are those whose values Caddy's access log does not show, without log_credentials.
+var hiddenHeaders = []string{"authorization", "cookie", "set-cookie", "proxy-authorization"}
+
+// HidesHeader reports whether Caddy's access log does not show a header, without log_credentials.
+func HidesHeader(name string) bool { return slices.Contains(hiddenHeaders, strings.ToLower(name)) }
+
+// HideSecrets says how keys and tokens in a header are kept out of access logs.
+func HideSecrets(header string) string {
+	if HidesHeader(header) {
+		return "take log_credentials out of the global option servers"
+	}
+	return "have callers send keys as Authorization: Bearer, which Caddy hides, or take the header out of the log: " +
+		"format filter, with request>headers>" + header + " delete"
+}
 
 // adviser is what Advising returns.
 type adviser struct {

@@ -73,6 +73,12 @@ func RequiresClients(p *caddytls.ConnectionPolicy) bool {
 	return false
 }
 
+// VerifiesClients reports whether a policy, which may not be provisioned yet, has certificates of clients verified.
+func VerifiesClients(p *caddytls.ConnectionPolicy) bool {
+	return p != nil && (RequiresClients(p) ||
+		p.ClientAuthentication != nil && p.ClientAuthentication.Mode == "verify_if_given")
+}
+
 // sharedWith says why certificates of Leaders open a console. It is empty if none does.
 func sharedWith(console, leaders []trust) string {
 	const mend = "give its site another trust_pool file, or add basic_auth or forward_auth to the site" + orPublic

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package doctor finds out what is wrong with a set-up: it examines an adapted configuration, and the certificates that
-// it names, and has the app aip examine itself (Examiner), which is decoded and never started. The command caddy aip
-// doctor prints what it finds; the host warns of some of it when it starts.
 package doctor
 
 import (
@@ -127,19 +124,49 @@ func (c *configuration) provisioning(ctx context.Context) (caddy.Context, error)
 
 // examineApp examines the app aip and its Partners.
 func (c *configuration) examineApp(ctx context.Context, mounted []mounted, try Try) ([]Finding, error) {
-	module, err := decodeApp(c.Apps.AIP)
+	app, provisioning, end, err := c.app(ctx)
 	if err != nil {
 		return nil, err
 	}
-	examiner, ok := module.(Examiner)
+	defer end()
+	partners := handlers(mounted)
+	setup, err := app.Setup(provisioning, partners)
+	if err != nil {
+		return []Finding{{CheckConfiguration, Broken, "aip", err.Error()}}, nil
+	}
+	return setup.Examine(ctx, partners, try), nil
+}
+
+// app decodes the app aip. It returns it with a context for Setup, until end.
+func (c *configuration) app(ctx context.Context) (app Examiner, provisioning caddy.Context, end func(), err error) {
+	info, err := caddy.GetModule("aip")
+	if err != nil {
+		return nil, provisioning, nil, err
+	}
+	app, ok := info.New().(Examiner)
 	if !ok {
-		return nil, errors.New("the app aip of this program cannot be examined")
+		return nil, provisioning, nil, errors.New("the app aip of this program cannot be examined")
 	}
-	provisioning, err := c.provisioning(ctx)
+	if len(c.Apps.AIP) > 0 {
+		if err := caddy.StrictUnmarshalJSON(c.Apps.AIP, app); err != nil {
+			return nil, provisioning, nil, fmt.Errorf("the app aip cannot be decoded: %w; correct it", err)
+		}
+	}
+	whole, err := c.provisioning(ctx)
 	if err != nil {
-		return nil, err
+		return nil, provisioning, nil, err
 	}
-	return examiner.Examine(provisioning, handlers(mounted), try), nil
+	provisioning, end = caddy.NewContext(whole)
+	return app, provisioning, end, nil
+}
+
+// handlers returns the Partners of a configuration without how requests get to them.
+func handlers(mounted []mounted) []Partner {
+	partners := make([]Partner, len(mounted))
+	for i := range mounted {
+		partners[i] = mounted[i].Partner
+	}
+	return partners
 }
 
 // discard is logging of Caddy that writes nothing. It has a level and not the writer discard, because Caddy logs that a

@@ -72,9 +72,9 @@ type Try struct {
 
 // Examiner is the app aip of a configuration.
 type Examiner interface {
-	// Examine examines the app, which is decoded but not provisioned, and its Partners. It changes nothing, and sends
-	// agents only requests that change nothing, but for the try. The context has the storage of the configuration.
-	Examine(ctx caddy.Context, partners []Partner, try Try) []Finding
+	// Setup returns what is to be examined of the app, which is decoded but not provisioned, and of its Partners, or why
+	// the app refuses its settings. The context has the storage of the configuration.
+	Setup(ctx caddy.Context, partners []Partner) (*Setup, error)
 
 	// Consoles returns the ways to the consoles of a configuration that is provisioned.
 	Consoles() []Console

@@ -6,10 +6,15 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2"
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/trust/policy"
 )
 
 // Question is a call about which the policies of a configuration are asked.
@@ -60,16 +65,9 @@ func (d *Decision) String() string {
 	return s
 }
 
-// PolicyAsker is the app aip of a configuration, decoded but not provisioned.
-type PolicyAsker interface {
-	// AskPolicies returns what the policies of Partners say about a call. It changes nothing, and counts nothing.
-	// The context has the storage of the configuration.
-	AskPolicies(ctx caddy.Context, partners []Partner, q *Question) ([]Decision, error)
-}
-
 // AskPolicies returns what the policies of a configuration say about a call; without a file, of the Caddyfile of the
-// current folder. It changes nothing.
-func AskPolicies(file, adapter string, q *Question) ([]Decision, error) {
+// current folder. It changes nothing, and counts nothing.
+func AskPolicies(file, adapter string, q *Question) (list []Decision, err error) {
 	if err := quiet(); err != nil {
 		return nil, err
 	}
@@ -81,41 +79,73 @@ func AskPolicies(file, adapter string, q *Question) ([]Decision, error) {
 	if err := json.Unmarshal(text, &c); err != nil {
 		return nil, err
 	}
-	app, err := decodeApp(c.Apps.AIP)
+	app, provisioning, end, err := c.app(context.Background())
 	if err != nil {
 		return nil, err
 	}
-	asker, ok := app.(PolicyAsker)
-	if !ok {
-		return nil, fmt.Errorf("the app aip of this program has no policies")
+	defer end()
+	if !slices.Contains(gateway.Commands(), q.Command) {
+		return nil, fmt.Errorf("there is no command %q; use %s", q.Command, conf.OneOf(gateway.Commands()))
 	}
-	provisioning, err := c.provisioning(context.Background())
+	setup, err := app.Setup(provisioning, handlers(c.partners()))
 	if err != nil {
 		return nil, err
 	}
-	return asker.AskPolicies(provisioning, handlers(c.partners()), q)
+	for i := range setup.Mounts {
+		m := &setup.Mounts[i]
+		if m.Err != nil {
+			return nil, Advised(m.Err)
+		}
+		if q.Mount == "" || strings.TrimRight(q.Mount, "/") == m.Path {
+			list = append(list, m.decide(q))
+		}
+		m.Gateway.Close()
+	}
+	if len(list) == 0 {
+		return nil, errors.New("there is no such aip_gateway in the configuration")
+	}
+	return list, nil
 }
 
-// decodeApp decodes the app aip.
-func decodeApp(app json.RawMessage) (caddy.Module, error) {
-	info, err := caddy.GetModule("aip")
-	if err != nil {
-		return nil, err
+// decide returns what the policy of a Mount says about a call.
+func (m *Mount) decide(q *Question) Decision {
+	peer := identity.Peer{Proof: identity.ByCertificate}
+	if peer.Kind, peer.ID = identity.SplitLeader(q.Leader); peer.Kind != identity.AICKind || q.Claims != "" {
+		peer.Proof = identity.ByToken
 	}
-	module := info.New()
-	if len(app) > 0 {
-		if err := caddy.StrictUnmarshalJSON(app, module); err != nil {
-			return nil, fmt.Errorf("the app aip cannot be decoded: %w; correct it", err)
+	leader := q.Leader
+	if aic, err := identity.ParseAIC(q.Leader); err == nil {
+		leader, peer.ID = string(aic), string(aic)
+	}
+	if q.Leader == "" || !identity.Claimable(q.Leader) && peer.Kind == identity.AICKind {
+		peer = identity.Peer{}
+		if leader == "" {
+			leader = "unverified:anonymous"
 		}
 	}
-	return module, nil
-}
-
-// handlers returns the Partners of a configuration without how requests get to them.
-func handlers(mounted []mounted) []Partner {
-	partners := make([]Partner, len(mounted))
-	for i := range mounted {
-		partners[i] = mounted[i].Partner
+	if q.Certificate != nil {
+		peer.Chains = [][]*x509.Certificate{{q.Certificate}}
 	}
-	return partners
+	if q.Claims != "" {
+		peer.Claims = &identity.Claims{JSON: q.Claims}
+	}
+	c := policy.Call{Peer: &peer, Leader: leader, Mount: m.Path, Dialect: q.Dialect, Command: q.Command,
+		Method: q.Method}
+	if c.Dialect == "" {
+		c.Dialect = m.Gateway.Dialects()[0]
+	}
+	if q.Skill != "" {
+		c.Skills = []string{q.Skill}
+	}
+	d := Decision{Partner: m.Partner, Mount: m.Path + "/"}
+	d.Listed = len(m.Allow) == 0 || peer.Kind == identity.AICKind &&
+		slices.ContainsFunc(m.Allow, func(s string) bool { return identity.AIC(strings.ToUpper(s)).Is(leader) })
+	d.Allowed = d.Listed
+	if m.Policy != nil {
+		e := m.Policy.Explain(&c)
+		d.Rule, d.Asks, d.Quotas = e.Rule, e.Asks, e.Quotas
+		d.DryRun = e.Denied && e.DryRun
+		d.Allowed = d.Listed && (!e.Denied || e.DryRun)
+	}
+	return d
 }

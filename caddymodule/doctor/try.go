@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package doctor
 
 import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -25,14 +23,14 @@ const (
 )
 
 // tried returns the name of the Partner whose agent is to be tried; empty for none. The Partners have their titles.
-func (e *examination) tried(a *App, try doctor.Try) string {
+func (e *examination) tried(mounts []Mount, try Try) string {
 	if try.Text == "" {
 		return ""
 	}
 	names, titles := []string{}, []string{}
-	for _, g := range a.members {
-		if !slices.Contains(names, g.name()) {
-			names, titles = append(names, g.name()), append(titles, g.title())
+	for i := range mounts {
+		if m := &mounts[i]; m.Err == nil && !slices.Contains(names, m.Partner) {
+			names, titles = append(names, m.Partner), append(titles, m.Title)
 		}
 	}
 	for i, name := range names {
@@ -44,10 +42,10 @@ func (e *examination) tried(a *App, try doctor.Try) string {
 	switch all := strings.Join(titles, ", "); {
 	case len(titles) == 0:
 	case try.Partner != "":
-		e.add(doctor.CheckTry, doctor.Broken, try.Partner, "no agent was tried, because no Partner has this name; "+
+		e.add(CheckTry, Broken, try.Partner, "no agent was tried, because no Partner has this name; "+
 			"name one of these with --partner: "+all)
 	default:
-		e.add(doctor.CheckTry, doctor.Broken, "aip", "no agent was tried, because there are several, and a try is real "+
+		e.add(CheckTry, Broken, "aip", "no agent was tried, because there are several, and a try is real "+
 			"work; name one of these Partners with --partner: "+all)
 	}
 	return ""
@@ -60,26 +58,26 @@ type telling struct {
 	hide *upstream.Secrets
 }
 
-func (e *telling) tell(s doctor.Status, format string, args ...any) {
-	e.add(doctor.CheckTry, s, e.name, e.hide.Hide(fmt.Sprintf(format, args...)))
+func (e *telling) tell(s Status, format string, args ...any) {
+	e.add(CheckTry, s, e.name, e.hide.Hide(fmt.Sprintf(format, args...)))
 }
 
 // try sends the agent of a Partner a text as a task, and tells what it does. An agent may repeat what the header has.
-func (e *examination) try(ctx context.Context, g *Gateway, header http.Header, text string) {
-	t := telling{e, g.title(), upstream.NewSecrets(header)}
-	switch g.Agent.dialect().Transport {
+func (e *examination) try(ctx context.Context, m *Mount, text string) {
+	t := telling{e, m.Title, upstream.NewSecrets(m.Agent.Config.HTTP.Header)}
+	switch m.Agent.Dialect.Transport {
 	case gateway.Connecting:
-		t.tell(doctor.Warning, "it was not tried: it connects to the gateway that runs; try it there, by caddy aip call")
+		t.tell(Warning, "it was not tried: it connects to the gateway that runs; try it there, by caddy aip call")
 		return
 	case gateway.OverAUN:
-		t.tell(doctor.Warning, "it was not tried: the gateway that runs may be connected as the same AID, and would lose "+
+		t.tell(Warning, "it was not tried: the gateway that runs may be connected as the same AID, and would lose "+
 			"that connection; try it there, by caddy aip call")
 		return
 	}
 	trying, end := context.WithTimeout(ctx, tryTimeout)
 	defer end()
-	seen := g.gateway.TryAgent(trying, text)
-	t.sent(seen, g.gateway.Health().Dialect)
+	seen := m.Gateway.TryAgent(trying, text)
+	t.sent(seen, m.Gateway.Health().Dialect)
 	t.said(seen)
 	t.products(seen.Products)
 	t.end(seen)
@@ -106,14 +104,14 @@ func (e *telling) sent(seen *upstream.Trial, dialect string) {
 			how += ", and asked for no stream, because the agent refused that"
 		}
 	}
-	e.tell(doctor.OK, "%s", how)
+	e.tell(OK, "%s", how)
 	first := max(seen.First.Round(time.Millisecond), time.Millisecond)
 	switch {
 	case seen.Events == 0:
 	case seen.Streamed:
-		e.tell(doctor.OK, "it answered by a stream: the first event came after %s, and there were %d", first, seen.Events)
+		e.tell(OK, "it answered by a stream: the first event came after %s, and there were %d", first, seen.Events)
 	default:
-		e.tell(doctor.OK, "it answered by one message, after %s", first)
+		e.tell(OK, "it answered by one message, after %s", first)
 	}
 }
 
@@ -131,7 +129,7 @@ func (e *telling) said(seen *upstream.Trial) {
 		all = append(all, fmt.Sprintf("and %d more", more))
 	}
 	if len(all) > 0 {
-		e.tell(doctor.OK, "its states were %s", strings.Join(all, ", "))
+		e.tell(OK, "its states were %s", strings.Join(all, ", "))
 	}
 }
 
@@ -139,7 +137,7 @@ func (e *telling) said(seen *upstream.Trial) {
 func (e *telling) products(all []task.Product) {
 	for i := range all {
 		if i == maxListed {
-			e.tell(doctor.OK, "it delivered %d more artifacts", len(all)-i)
+			e.tell(OK, "it delivered %d more artifacts", len(all)-i)
 			return
 		}
 		var kinds []string
@@ -159,7 +157,7 @@ func (e *telling) products(all []task.Product) {
 		if text := wordsOf(all[i].DataItems); text != "" {
 			line += ": " + e.shown(text)
 		}
-		e.tell(doctor.OK, "it delivered %s", line)
+		e.tell(OK, "it delivered %s", line)
 	}
 }
 
@@ -179,7 +177,7 @@ func kindOf(it *task.DataItem) string {
 // end tells how the task has ended.
 func (e *telling) end(seen *upstream.Trial) {
 	if seen.Cut {
-		e.tell(doctor.Warning, "its stream ended without a last state, so that it was asked how the task stands")
+		e.tell(Warning, "its stream ended without a last state, so that it was asked how the task stands")
 	}
 	last := ""
 	if n := len(seen.States); n > 0 {
@@ -189,19 +187,19 @@ func (e *telling) end(seen *upstream.Trial) {
 	}
 	switch {
 	case seen.Err != nil:
-		e.tell(doctor.Broken, "the try failed: %s", doctor.Explained(seen.Err))
+		e.tell(Broken, "the try failed: %s", Explained(seen.Err))
 	case seen.TimedOut:
-		e.tell(doctor.Warning, "it was still at work after %s, which is as long as a try may take", tryTimeout)
+		e.tell(Warning, "it was still at work after %s, which is as long as a try may take", tryTimeout)
 	case seen.State == task.AwaitingInput:
-		e.tell(doctor.OK, "it asks%s", last)
+		e.tell(OK, "it asks%s", last)
 	case seen.State == task.Failed || seen.State == task.Rejected:
-		e.tell(doctor.Broken, "the try failed: the agent says that the task is %s%s", seen.State, last)
+		e.tell(Broken, "the try failed: the agent says that the task is %s%s", seen.State, last)
 	case seen.State == task.Canceled:
-		e.tell(doctor.Broken, "the try failed: the agent has canceled the task%s", last)
+		e.tell(Broken, "the try failed: the agent has canceled the task%s", last)
 	case seen.WithoutTask:
-		e.tell(doctor.OK, "it has answered by a message, and made no task")
+		e.tell(OK, "it has answered by a message, and made no task")
 	default:
-		e.tell(doctor.OK, "it has completed the task")
+		e.tell(OK, "it has completed the task")
 	}
 }
 
@@ -209,21 +207,21 @@ func (e *telling) end(seen *upstream.Trial) {
 func (e *telling) afterwards(seen *upstream.Trial) {
 	switch {
 	case seen.Asked && seen.GetErr == nil:
-		e.tell(doctor.OK, "it knows the task afterwards, as %s", e.shown(seen.Known))
+		e.tell(OK, "it knows the task afterwards, as %s", e.shown(seen.Known))
 	case seen.Asked:
-		e.tell(doctor.Warning, "it does not know the task afterwards, so that a turn may be lost whose connection breaks: %s",
-			doctor.Explained(seen.GetErr))
+		e.tell(Warning, "it does not know the task afterwards, so that a turn may be lost whose connection breaks: %s",
+			Explained(seen.GetErr))
 	}
 	switch text := wordsOf(seen.Cancel); {
 	case seen.Canceled && seen.CancelErr != nil:
-		e.tell(doctor.Warning, "the task could not be canceled, so that the agent may go on: %s",
-			doctor.Explained(seen.CancelErr))
+		e.tell(Warning, "the task could not be canceled, so that the agent may go on: %s",
+			Explained(seen.CancelErr))
 	case seen.Canceled && text != "":
-		e.tell(doctor.OK, "the task was canceled: %s", e.shown(text))
+		e.tell(OK, "the task was canceled: %s", e.shown(text))
 	case seen.Canceled:
-		e.tell(doctor.OK, "the task was canceled")
+		e.tell(OK, "the task was canceled")
 	case seen.TimedOut && len(seen.Sent) > 0:
-		e.tell(doctor.Warning, "it has named no task that could be canceled, so that it may go on")
+		e.tell(Warning, "it has named no task that could be canceled, so that it may go on")
 	}
 }
 
