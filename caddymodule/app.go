@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,8 +30,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/front/aunfront/directory"
 	"github.com/aip-gateway/aip-gateway/front/aunfront/mailbox"
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/internal/heap"
-	"github.com/aip-gateway/aip-gateway/internal/procs"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/operator"
 	"github.com/aip-gateway/aip-gateway/upstream/callerinfo"
@@ -242,9 +239,6 @@ func (a *App) Start() error {
 		return err
 	}
 	log := logOf("aip")
-	if n := procs.Set(); n > 0 {
-		log.Info("Go uses more threads than there are processors", "GOMAXPROCS", n)
-	}
 	if err := a.configuration.Open(node.Store{Driver: a.store, Name: driverName(a.store)}); err != nil {
 		return err
 	}
@@ -291,7 +285,6 @@ func (a *App) Start() error {
 	a.startAMP()
 	admin := opened.Beside.(*openStore).admin
 	a.configuration.Go(func(ctx context.Context) { admin.KeepHistory(ctx, a.configuration) })
-	a.configuration.Go(func(ctx context.Context) { heap.Follow(ctx, heap.Reader(), debug.FreeOSMemory) })
 	return nil
 }
 

@@ -210,35 +210,3 @@ func TestStreamsThatOutliveTheirRequestsEnd(t *testing.T) {
 		})
 	}
 }
-
-// TestMemoryIsReleased sends large messages, and looks whether memory is given back: nothing else forces collections.
-// Those that Go makes by itself are off: where the burst is slow, they leave too little to give back.
-func TestMemoryIsReleased(t *testing.T) {
-	t.Parallel()
-	_, agent := sampleAgent(t)
-	s := newSite(t)
-	s.env = []string{"GOGC=off"}
-	s.start(config{handle: everySecond(agent), store: "store pebble " + s.dir + "/store"})
-	l := leaderOf(t, s.url())
-	l.start("t1", "hello")
-	forced := func() int {
-		res, err := http.Get(s.adminURL() + "/debug/vars")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
-		var vars struct {
-			Memstats struct{ NumForcedGC int }
-		}
-		if err := json.NewDecoder(res.Body).Decode(&vars); err != nil {
-			t.Fatal(err)
-		}
-		return vars.Memstats.NumForcedGC
-	}
-	before := forced()
-	large := strings.Repeat("hello ", 300_000)
-	for i := range 30 {
-		l.start(fmt.Sprint("large", i), large)
-	}
-	eventually(t, "memory is given back", func() bool { return forced() > before })
-}
