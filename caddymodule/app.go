@@ -91,7 +91,7 @@ type App struct {
 	issuer     *callerinfo.Issuer         // nil for none
 	account    *registry.Account          // at the registry; nil for none
 	feed       *node.Feed                 // of the registry; nil for none
-	disabled   sync.Map                   // whether the registry has said last that a Partner is not active, by its AIC
+	active     *node.Active               // likewise: which Partners it has as active
 	admin      adminAPI                   // of Caddy
 	allServers func() []*caddyhttp.Server // of Caddy, once all is provisioned
 	metrics    *prometheus.Registry       // of this configuration
@@ -112,8 +112,6 @@ type App struct {
 
 	access zapcore.Core // of Caddy's access logs
 
-	trust trust // in the certificates of callers
-
 	configuration *node.Configuration // of the process
 
 	mu           sync.Mutex
@@ -132,7 +130,6 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets up the app. It opens nothing, so that a configuration can be validated beside a running one.
 func (a *App) Provision(ctx caddy.Context) error {
-	a.trust.app = a
 	a.access = ctx.Logger(new(caddyhttp.App)).Core()
 	events, err := ctx.App("events")
 	if err != nil {
@@ -171,6 +168,7 @@ func (a *App) read(ctx caddy.Context) (err error) {
 		if a.feed, err = a.Registry.feed(); err != nil {
 			return err
 		}
+		a.active = node.NewActive(a.feed, a.account)
 	}
 	if a.admin, err = adminOf(ctx); err != nil {
 		return err
@@ -181,8 +179,12 @@ func (a *App) read(ctx caddy.Context) (err error) {
 			return err
 		}
 	}
-	return errors.Join(a.loadStore(ctx), a.Notify.provision(), a.Revocation.provision(), a.AMP.provision(),
+	err = errors.Join(a.loadStore(ctx), a.Notify.provision(), a.Revocation.provision(), a.AMP.provision(),
 		a.Discovery.provision(), a.Find.provision(a.Registry), a.Certificates.provision(ctx, a.Registry))
+	if a.Revocation != nil {
+		a.configuration.Trust.Ask(a.Revocation.checker)
+	}
+	return err
 }
 
 // Validate checks the configuration.
@@ -268,7 +270,7 @@ func (a *App) Start() error {
 	partners := partnersOf(a.members)
 	a.operated = a.forOperators(partners)
 	settings := node.Settings{Notify: *a.Notify.config(), Partners: partners, Drain: time.Duration(a.Drain),
-		Keeps: a.trust.keeps, Present: a.present, Release: a.closeRecords, Host: a}
+		Active: a.active, Present: a.present, Release: a.closeRecords, Host: a}
 	settings.Notify.Certificates = a.Certificates.shown(a.members)
 	if err := a.configuration.Start(settings); err != nil {
 		return err
@@ -276,8 +278,6 @@ func (a *App) Start() error {
 	a.checkAgents()
 	a.checkACS()
 	a.followRegistrations()
-	a.startActive()
-	a.configuration.Go(func(ctx context.Context) { a.recheck(ctx, log) })
 	a.warnOfUnrouted()
 	a.warnOfUnreachable(log)
 	a.warnOfSharedTasks()

@@ -18,6 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/acps/agentca"
 	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+	"github.com/aip-gateway/aip-gateway/internal/pemtext"
 )
 
 // What a certificate is for.
@@ -49,7 +50,7 @@ type certificates map[certificate]validity
 // replaced the others.
 func (c certificates) add(use, file string, all ...*x509.Certificate) {
 	first := slices.MinFunc(all, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
-	key := certificate{use, file, certfile.SubjectOf(first)}
+	key := certificate{use, file, pemtext.SubjectOf(first)}
 	if first.NotAfter.After(c[key].until) {
 		c[key] = validity{first.NotBefore, first.NotAfter}
 	}

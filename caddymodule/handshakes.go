@@ -9,14 +9,8 @@ import (
 	"net"
 	"net/http"
 	"strings"
-)
 
-// The reasons for which TLS itself refuses a Leader's certificate.
-const (
-	wrongRoot   = "wrong_root"
-	expired     = "expired" // or not valid yet
-	wrongUsage  = "wrong_usage"
-	notVerified = "not_verified" // for another one, which the error names
+	"github.com/aip-gateway/aip-gateway/node"
 )
 
 // noteHandshake logs, at the end of a connection of a site, that its handshake has ended because the client's
@@ -29,10 +23,10 @@ func noteHandshake(conn net.Conn, state http.ConnState) {
 	}
 	// A handshake that has failed is not begun again: its error is returned.
 	refused, ok := errors.AsType[*tls.CertificateVerificationError](secure.Handshake())
-	if !ok || len(refused.UnverifiedCertificates) == 0 || strings.Contains(refused.Error(), errRootRemoved.Error()) {
+	if !ok || len(refused.UnverifiedCertificates) == 0 || strings.Contains(refused.Error(), node.ErrRootRemoved.Error()) {
 		return
 	}
-	refusedHandshakes.noteAs(refusalOf(refused.Err), refused.UnverifiedCertificates, refused.Err)
+	process.RefusedHandshakes.NoteAs(refusalOf(refused.Err), refused.UnverifiedCertificates, refused.Err)
 }
 
 // refusalOf returns why a certificate could not be verified.
@@ -40,11 +34,11 @@ func refusalOf(err error) string {
 	invalid, ok := errors.AsType[x509.CertificateInvalidError](err)
 	switch {
 	case errors.As(err, new(x509.UnknownAuthorityError)):
-		return wrongRoot
+		return node.WrongRoot
 	case ok && invalid.Reason == x509.Expired:
-		return expired
+		return node.Expired
 	case ok && invalid.Reason == x509.IncompatibleUsage:
-		return wrongUsage
+		return node.WrongUsage
 	}
-	return notVerified
+	return node.NotVerified
 }

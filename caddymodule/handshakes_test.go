@@ -17,6 +17,8 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/node"
 )
 
 // TestNoteHandshake shows certificates to a server that it does not accept. Each is counted with its reason.
@@ -50,9 +52,9 @@ func TestNoteHandshake(t *testing.T) {
 		cert   *x509.Certificate
 	}{
 		{"", issue(ca, func(*x509.Certificate) {})},
-		{wrongRoot, issue(nil, func(*x509.Certificate) {})},
-		{expired, issue(ca, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })},
-		{wrongUsage, issue(ca, func(c *x509.Certificate) {
+		{node.WrongRoot, issue(nil, func(*x509.Certificate) {})},
+		{node.Expired, issue(ca, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })},
+		{node.WrongUsage, issue(ca, func(c *x509.Certificate) {
 			c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 		})},
 	} {
@@ -62,7 +64,7 @@ func TestNoteHandshake(t *testing.T) {
 		roots := x509.NewCertPool()
 		roots.AddCert(ca)
 		server.TLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: roots}
-		before := refusedHandshakes.all()
+		before := process.RefusedHandshakes.All()
 		server.Config.ConnState = func(conn net.Conn, state http.ConnState) {
 			if noteHandshake(conn, state); state == http.StateClosed {
 				close(closed)
@@ -85,7 +87,7 @@ func TestNoteHandshake(t *testing.T) {
 		if (err == nil) != (tc.reason == "") {
 			t.Errorf("%q: %v", tc.reason, err)
 		}
-		for reason, n := range refusedHandshakes.all() {
+		for reason, n := range process.RefusedHandshakes.All() {
 			want := before[reason]
 			if reason == tc.reason {
 				want++

@@ -85,7 +85,7 @@ func readiness() adminapi.Health {
 			h.Agents = append(h.Agents, operator.HealthOf(p))
 		}
 		h.Streams = process.Streams.Total()
-		h.Revocation, h.Roots = app.trust.health(), roots.health()
+		h.Revocation, h.Roots = operator.SourcesOf(&app.configuration.Trust), operator.RootsOf(&process.Roots)
 	}
 	if h.Reasons = unready(o); len(h.Reasons) > 0 {
 		h.Status = adminapi.Unready

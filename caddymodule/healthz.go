@@ -91,6 +91,9 @@ func (o *openStore) member(name string) *Gateway {
 	return nil
 }
 
+// inactive returns an error if the registry has disabled the Partner.
+func (g *Gateway) inactive() error { return g.app.active.Check(g.AIC) }
+
 // isUp reports whether a Partner is active at its registry, as far as is known, and its agent not down.
 func (g *Gateway) isUp() bool { return g.inactive() == nil && !g.isDown() }
 

@@ -131,7 +131,7 @@ func (i *Identify) Provision(ctx caddy.Context) error {
 	i.previewer = httpfront.Previewer{
 		Reader: gateway.NewReader(gateway.Config{
 			Process: &process.Process, Callers: callers, Guard: &identity.Guard{Mode: identity.Optional},
-			Revocation:     &app.(*App).trust,
+			Revocation:     &app.(*App).configuration.Trust,
 			Limits:         jsonrpc.Limits{Bytes: limits.Body, Depth: jsonrpc.DefaultDepth},
 			Memory:         limit.Limits{Total: limits.Memory, PerLeader: limits.memoryPerLeader()},
 			MemoryPatience: memoryPatience,

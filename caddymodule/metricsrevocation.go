@@ -29,27 +29,24 @@ var (
 
 // trust adds what concerns the certificates of callers.
 func (s samples) trust(a *App) {
-	for reason, n := range refusedHandshakes.all() {
+	for reason, n := range process.RefusedHandshakes.All() {
 		s.add(metricRefusedHandshakes, float64(n), reason)
 	}
-	for reason, n := range refusedCalls.all() {
+	for reason, n := range process.RefusedCalls.All() {
 		s.add(metricRefusedCalls, float64(n), reason)
 	}
 	added := 0
-	for _, r := range roots.health() {
+	for _, r := range process.Roots.Health() {
 		added += len(r.NotInUse)
 	}
 	s.add(metricRootsAdded, float64(added))
-	all := a.allRevocations()
-	if len(all) == 0 {
+	trust := &a.configuration.Trust
+	degraded, ok := trust.Degraded()
+	if !ok {
 		return
 	}
-	var degraded uint64
-	for _, r := range all {
-		degraded += r.checker.Degraded()
-	}
 	s.add(metricDegraded, float64(degraded))
-	for _, source := range a.trust.sources() {
+	for _, source := range trust.Sources() {
 		kind, location := string(source.Kind), source.Location
 		s.flag(metricSourceUp, source.Err == nil, kind, location)
 		s.add(metricSourceGood, unix(source.Good), kind, location)

@@ -63,7 +63,7 @@ func (g *Gateway) provision(ctx caddy.Context) error {
 		return err
 	}
 	g.log = slog.New(doctor.Advising(ctx.Slogger().Handler(), g.title)).With("partner", g.name(), "agent", g.Agent.name())
-	if err := g.loadDisabled(ctx, app.(*App)); err != nil {
+	if err := app.(*App).active.Load(ctx, g.AIC); err != nil {
 		return err
 	}
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
@@ -347,7 +347,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		if len(g.app.allRevocations()) == 0 {
 			return c, errors.New("agent: revocation in tls needs the global option aip { revocation { ... } }")
 		}
-		g.Agent.TLS.judge = g.app.trust.judgeServer
+		g.Agent.TLS.judge = g.app.configuration.Trust.JudgeServer
 	}
 	agent, err := g.Agent.config(g.app.AUN, g.app.Certificates.presenter(g))
 	if err != nil {
@@ -409,7 +409,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		AutoComplete:   g.Completion == completionAuto,
 		Guard:          guard,
 		Schemes:        g.Identity.schemes(callers),
-		Revocation:     &g.app.trust,
+		Revocation:     &g.app.configuration.Trust,
 		Inactive:       g.inactive,
 		Issues:         g.issues,
 		InForce:        process.Gateways,

@@ -251,13 +251,13 @@ func (v *RevocationVerifier) VerifyClientCertificate(_ [][]byte, chains [][]*x50
 		return bad
 	}
 	for _, chain := range chains {
-		bad := v.app.trust.checkerOf(chain).Known(chain)
+		bad := v.app.configuration.Trust.CheckerOf(chain).Known(chain)
 		if bad == nil {
 			return nil
 		}
 		err = cmp.Or(err, bad)
 	}
-	refusedHandshakes.note(chains[0], err)
+	process.RefusedHandshakes.Note(chains[0], err)
 	return err
 }
 

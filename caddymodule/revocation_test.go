@@ -10,7 +10,6 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
 	"github.com/aip-gateway/aip-gateway/node"
-	"github.com/aip-gateway/aip-gateway/trust/kept"
 	"github.com/aip-gateway/aip-gateway/trust/revocation"
 )
 
@@ -100,7 +99,7 @@ func TestVerifierOfRoot(t *testing.T) {
 	list := &Revocation{Sources: []RevocationSource{{Kind: string(revocation.CRL), Location: "none.crl"}}}
 	asked := &Revocation{Sources: []RevocationSource{{Kind: string(revocation.OCSP), Location: "http://127.0.0.1:1"}}}
 	a := &App{Revocation: provisioned(t, list), configuration: started(t)}
-	a.trust.app = a
+	a.configuration.Trust.Ask(a.Revocation.checker)
 	chains := [][]*x509.Certificate{{leaf, root}}
 	v := &RevocationVerifier{a}
 	if err := v.VerifyClientCertificate(nil, chains); err == nil {
@@ -112,36 +111,5 @@ func TestVerifierOfRoot(t *testing.T) {
 	t.Cleanup(asked.stop)
 	if err := v.VerifyClientCertificate(nil, chains); err != nil {
 		t.Errorf("a certificate that calls may ask about is refused in the handshake: %v", err)
-	}
-}
-
-// TestRootsNoLongerRead: a Leader whose root was in a file that no configuration reads any more has its standing again
-// when it calls by a certificate that another pool trusts.
-func TestRootsNoLongerRead(t *testing.T) {
-	pki := makePKI(t, devpki.Options{})
-	leaf, err := x509.ParseCertificate(keyPair(t, pki.Leader).Certificate[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &App{configuration: started(t)}
-	a.trust.app = a
-	leaders := a.configuration.Node().Leaders
-	chain := []*x509.Certificate{leaf, leaf}
-	if err := leaders.Called(t.Context(), "leader", kept.Proof{Chain: chain, Pool: rootPool}, true); err != nil {
-		t.Fatal(err)
-	}
-	leaders.Judge(t.Context(), a.trust.keeps)
-	if a.trust.isJudging() || !leaders.Lost("leader") {
-		t.Fatal("the Leader has not lost its standing by the file that is read no more")
-	}
-	if err := a.trust.Called(t.Context(), "leader", [][]*x509.Certificate{chain}, false); err != nil {
-		t.Fatal(err)
-	}
-	if leaders.Lost("leader") {
-		t.Error("the Leader does not have its standing again, though it calls by a certificate that counts")
-	}
-	leaders.Judge(t.Context(), a.trust.keeps)
-	if leaders.Lost("leader") {
-		t.Error("the Leader has lost its standing again")
 	}
 }

@@ -5,12 +5,14 @@ package caddymodule
 import (
 	"crypto/x509"
 	"errors"
+	"fmt"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
+	"github.com/aip-gateway/aip-gateway/node"
 )
 
 func init() { caddy.RegisterModule(new(RootPool)) }
@@ -22,9 +24,7 @@ type RootPool struct {
 	// The PEM files with the certificates of the CAs.
 	Files []string `json:"pem_files,omitempty"`
 
-	set   *rootSet
-	roots []*root
-	pool  *x509.CertPool
+	pool *node.Pool // nil before Provision
 }
 
 // CaddyModule returns the Caddy module information.
@@ -41,32 +41,25 @@ func (p *RootPool) Provision(caddy.Context) error {
 		return errNoRoots
 	}
 	var err error
-	if p.set, p.roots, err = roots.use(p); err != nil {
-		return err
-	}
-	p.pool = x509.NewCertPool()
-	for _, r := range p.roots {
-		p.pool.AddCertWithConstraint(r.cert, r.constrain)
+	if p.pool, err = process.Roots.Use(p.Files, certfile.Read); err != nil {
+		return fmt.Errorf("aip_file: %w", err)
 	}
 	return nil
 }
 
 // Cleanup ends the use of the pool. Connections that were verified by it may be open for longer.
 func (p *RootPool) Cleanup() error {
-	roots.leave(p)
+	if p.pool != nil {
+		p.pool.Leave()
+	}
 	return nil
 }
 
 // CertPool implements caddytls.CA.
-func (p *RootPool) CertPool() *x509.CertPool { return p.pool }
+func (p *RootPool) CertPool() *x509.CertPool { return p.pool.CertPool() }
 
 // Certificates implements caddytls.CertificateProvider.
-func (p *RootPool) Certificates() (all []*x509.Certificate) {
-	for _, r := range p.roots {
-		all = append(all, r.cert)
-	}
-	return all
-}
+func (p *RootPool) Certificates() []*x509.Certificate { return p.pool.Certificates() }
 
 // UnmarshalCaddyfile sets up the pool from a Caddyfile. Syntax:
 //
@@ -80,18 +73,6 @@ func (p *RootPool) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		return d.Errf("aip_file has no block, but there is %q", d.Val())
 	}
 	return nil
-}
-
-// rootsIn reads the roots of some files.
-func rootsIn(files []string) (all []*x509.Certificate, file string, err error) {
-	for _, file := range files {
-		found, err := certfile.Read(file)
-		if err != nil {
-			return nil, file, err
-		}
-		all = append(all, found...)
-	}
-	return all, "", nil
 }
 
 // Interface guards.

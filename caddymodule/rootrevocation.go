@@ -8,8 +8,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
-	"github.com/aip-gateway/aip-gateway/trust/revocation"
+	"github.com/aip-gateway/aip-gateway/internal/pemtext"
 )
 
 // rootRevocation are the sources that know which certificates below some roots are revoked, in place of those of the
@@ -27,12 +26,13 @@ func (a *App) addRevocation(r *Revocation, roots []*x509.Certificate) error {
 	for _, root := range roots {
 		if other := a.revocationOf(root); other != nil && !other.same(r) {
 			return fmt.Errorf("the root %s has two blocks revocation that differ; write one, as a snippet that both import",
-				certfile.SubjectOf(root))
+				pemtext.SubjectOf(root))
 		}
 	}
 	for i := range a.revocations {
 		if known := &a.revocations[i]; known.same(r) {
 			known.roots = append(known.roots, roots...)
+			a.configuration.Trust.Ask(known.checker, roots...)
 			return nil
 		}
 	}
@@ -40,6 +40,7 @@ func (a *App) addRevocation(r *Revocation, roots []*x509.Certificate) error {
 		return err
 	}
 	a.revocations = append(a.revocations, rootRevocation{r, roots})
+	a.configuration.Trust.Ask(r.checker, roots...)
 	return nil
 }
 
@@ -69,32 +70,6 @@ func (a *App) allRevocations() (all []*Revocation) {
 	}
 	for i := range a.revocations {
 		all = append(all, a.revocations[i].Revocation)
-	}
-	return all
-}
-
-// checkerOf returns what knows whether the certificates of a verified chain are revoked; nil for nothing.
-func (t *trust) checkerOf(chain []*x509.Certificate) *revocation.Checker {
-	r := t.app.revocationOf(chain[len(chain)-1])
-	if r == nil {
-		r = t.app.Revocation
-	}
-	if r == nil {
-		return nil
-	}
-	return r.checker
-}
-
-// sources returns what is known of all sources. What two blocks name is there once.
-func (t *trust) sources() (all []revocation.Health) {
-	for _, r := range t.app.allRevocations() {
-		for _, s := range r.checker.Health() {
-			if !slices.ContainsFunc(all, func(o revocation.Health) bool {
-				return o.Kind == s.Kind && o.Location == s.Location
-			}) {
-				all = append(all, s)
-			}
-		}
 	}
 	return all
 }

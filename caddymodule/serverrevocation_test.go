@@ -58,12 +58,13 @@ func TestServerRevocation(t *testing.T) {
 		"good": {list(), ""}, "revoked": {list(shown.Leaf.SerialNumber), revocation.Revoked},
 		"nothing is known": {filepath.Join(t.TempDir(), "none.crl"), revocation.NoAnswer},
 	} {
-		app := &App{Revocation: &Revocation{Sources: []RevocationSource{{Kind: "crl", Location: tt.list}}}}
-		app.trust.app = app
+		app := &App{Revocation: &Revocation{Sources: []RevocationSource{{Kind: "crl", Location: tt.list}}},
+			configuration: process.NewConfiguration()}
 		provisioned(t, app.Revocation).start()
+		app.configuration.Trust.Ask(app.Revocation.checker)
 		for _, meant := range []ServerIdentity{{}, {AIC: []string{string(pki.Server.AIC)}}} {
 			agent := AgentTLS{CA: []string{pki.CA.Cert}, ServerName: "localhost", ServerIdentity: meant, Revocation: true,
-				judge: app.trust.judgeServer}
+				judge: app.configuration.Trust.JudgeServer}
 			config, err := agent.config(caddy.NewReplacer(), nil)
 			if err != nil {
 				t.Fatal(err)

@@ -10,17 +10,14 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/task"
-	"github.com/aip-gateway/aip-gateway/trust/kept"
 )
 
 // Settings are what a configuration sets, in plain values.
 type Settings struct {
 	Notify   notify.Config // the node knows its TracerProvider and Stopped
 	Partners Partners
+	Active   *Active       // which of them the registry has as active; nil for no registry
 	Drain    time.Duration // the longest time for streams to end
-
-	// Keeps reports whether the kept certificate of a Leader counts, for kept.Register.
-	Keeps func(p kept.Proof, did bool) bool
 
 	Present func() // shows the configuration at the host when it comes in force, without its lock; nil for nothing
 	Release func() // runs when the store is released; nil for nothing
@@ -36,6 +33,8 @@ type Settings struct {
 type Configuration struct {
 	Draining context.Context // done when the streams of the configuration must end
 	drain    context.CancelFunc
+
+	Trust Trust // in the certificates of callers
 
 	process  *Process
 	started  chan struct{}
@@ -55,6 +54,7 @@ type Configuration struct {
 // NewConfiguration returns a configuration before its start. It opens nothing.
 func (p *Process) NewConfiguration() *Configuration {
 	c := &Configuration{process: p, started: make(chan struct{})}
+	c.Trust.of = c
 	c.Draining, c.drain = context.WithCancel(context.Background())
 	return c
 }
@@ -77,9 +77,7 @@ func (c *Configuration) Start(s Settings) error {
 	defer c.mu.Unlock()
 	n := c.node.Load()
 	c.settings = s
-	if s.Keeps != nil {
-		n.Leaders.Judge(context.Background(), s.Keeps) // before their webhooks go on
-	}
+	n.Leaders.Judge(context.Background(), c.Trust.keeps) // before their webhooks go on
 	n.configure(c)
 	for _, p := range s.Partners {
 		if err := p.register(n); err != nil {
@@ -88,6 +86,8 @@ func (c *Configuration) Start(s Settings) error {
 		}
 	}
 	c.comeInForce()
+	c.followActive(s.Active)
+	c.Go(c.Trust.recheck)
 	c.held.Store(n)
 	close(c.started)
 	return nil

@@ -42,10 +42,15 @@ type Process struct {
 	Beside func(*Node) Beside
 
 	Feeds     Feeds           // of registries
+	Roots     Roots           // of Leaders, in files
 	Began     time.Time       // when the process began
 	TokenKeys token.Keys      // of issuers of callers' tokens
 	Reported  amp.Counts      // of records for a monitor
 	Agents    catalog.Catalog // of the configuration in force
+
+	// The certificates of callers that were refused: by calls those that were verified but count no more, by handshakes
+	// those, too, that could not be verified.
+	RefusedHandshakes, RefusedCalls Refusals
 
 	Clients     aunfront.Connections // of AUN
 	Directory   *directory.Directory // of Agents, for AUN
@@ -69,6 +74,9 @@ type Beside interface{ Close() }
 // NewProcess returns the state of a process that begins.
 func NewProcess(h Host) *Process {
 	p := &Process{Began: time.Now(), host: h}
+	p.RefusedHandshakes.log = p.log("aip")
+	p.RefusedHandshakes.others = []string{WrongRoot, Expired, WrongUsage, NotVerified}
+	p.Roots.refused = &p.RefusedHandshakes
 	p.Directory = directory.New(&p.Agents)
 	p.Exiting, p.Exit = context.WithCancel(context.Background())
 	return p

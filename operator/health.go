@@ -29,3 +29,24 @@ func HealthOf(p *node.Partner) adminapi.AgentHealth {
 	}
 	return h
 }
+
+// SourcesOf returns the state of the sources of revocation.
+func SourcesOf(t *node.Trust) (all []adminapi.SourceHealth) {
+	for _, s := range t.Sources() {
+		h := adminapi.SourceHealth{Kind: string(s.Kind), Location: s.Location, Issuer: s.Issuer, Number: s.Number,
+			Entries: s.Entries, ThisUpdate: s.ThisUpdate, NextUpdate: s.NextUpdate, Good: s.Good}
+		if s.Err != nil {
+			h.Reason = s.Err.Error()
+		}
+		all = append(all, h)
+	}
+	return all
+}
+
+// RootsOf returns the state of the files of roots.
+func RootsOf(r *node.Roots) (all []adminapi.RootsHealth) {
+	for _, h := range r.Health() {
+		all = append(all, adminapi.RootsHealth(h))
+	}
+	return all
+}

@@ -5,7 +5,6 @@
 package certfile
 
 import (
-	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -139,11 +138,6 @@ func ReadPair(repl *caddy.Replacer, cert, key string) (*tls.Certificate, error) 
 		return nil, fmt.Errorf("tls client_cert: %s", strings.TrimPrefix(err.Error(), "tls: "))
 	}
 	return &pair, nil
-}
-
-// SubjectOf returns what a certificate is of.
-func SubjectOf(c *x509.Certificate) string {
-	return cmp.Or(c.Subject.CommonName, strings.Join(c.DNSNames, " "), "an unnamed subject")
 }
 
 // EndsSoon reports whether a certificate, or a list, should be renewed now: 14 days before its end, or after five

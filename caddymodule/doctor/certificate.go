@@ -17,6 +17,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/pemtext"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -98,7 +99,7 @@ func examinePair(cert, key string, use x509.ExtKeyUsage, now time.Time) []Findin
 		}
 		if i+1 < len(chain) && c.CheckSignatureFrom(chain[i+1]) != nil {
 			return say(Broken, "the certificate of %s is not signed by the one that follows it in the file; "+
-				"put the site's own first, and behind each the one of its issuer", certfile.SubjectOf(c))
+				"put the site's own first, and behind each the one of its issuer", pemtext.SubjectOf(c))
 		}
 	}
 	need, who := "serverAuth", "Leaders"
@@ -142,13 +143,13 @@ func validity(c *x509.Certificate, now time.Time) (Status, string) {
 	switch {
 	case now.Before(c.NotBefore):
 		return Broken, fmt.Sprintf("the certificate of %s is valid only from %s; correct the clock of this machine, or wait",
-			certfile.SubjectOf(c), stamp(c.NotBefore))
+			pemtext.SubjectOf(c), stamp(c.NotBefore))
 	case now.After(c.NotAfter):
 		return Broken, fmt.Sprintf("the certificate of %s has expired on %s; renew it, and run caddy reload --force",
-			certfile.SubjectOf(c), stamp(c.NotAfter))
+			pemtext.SubjectOf(c), stamp(c.NotAfter))
 	case certfile.EndsSoon(c.NotBefore, c.NotAfter, now):
 		return Warning, fmt.Sprintf("the certificate of %s expires on %s; renew it, and run caddy reload --force",
-			certfile.SubjectOf(c), stamp(c.NotAfter))
+			pemtext.SubjectOf(c), stamp(c.NotAfter))
 	}
 	return OK, ""
 }
@@ -191,7 +192,7 @@ func examinePool(file string, now time.Time) []Finding {
 	for _, c := range chain {
 		if !c.IsCA {
 			return []Finding{{CheckClientAuth, Broken, file, fmt.Sprintf("the certificate of %s is not that of a CA, so that "+
-				"no Leader is trusted; put the CAs of Leaders into trust_pool", certfile.SubjectOf(c))}}
+				"no Leader is trusted; put the CAs of Leaders into trust_pool", pemtext.SubjectOf(c))}}
 		}
 		if status, text := validity(c, now); status != OK {
 			return []Finding{{CheckClientAuth, status, file, text}}

@@ -7,12 +7,14 @@ package pemtext
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 )
 
 // The labels of certificates and of revocation lists (RFC 7468 §5.1, §6).
@@ -96,4 +98,9 @@ func Lists(text []byte) (all []*x509.RevocationList, err error) {
 		return nil, errors.New(`there is no PEM block "X509 CRL"`)
 	}
 	return all, nil
+}
+
+// SubjectOf returns the name of a certificate's subject, for people.
+func SubjectOf(c *x509.Certificate) string {
+	return cmp.Or(c.Subject.CommonName, strings.Join(c.DNSNames, " "), "an unnamed subject")
 }

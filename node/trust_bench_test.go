@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package node
 
 import (
 	"crypto/ecdsa"
@@ -8,11 +8,14 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"log/slog"
 	"math/big"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/aip-gateway/aip-gateway/trust/revocation"
 )
 
 // BenchmarkTrust is what a call costs whose certificate is judged by a list.
@@ -53,13 +56,15 @@ func BenchmarkTrust(b *testing.B) {
 			}
 		}
 	}
-	a := &App{Revocation: &Revocation{Sources: []RevocationSource{{Kind: "crl", Location: list}}}}
-	if err := a.Revocation.provision(); err != nil {
+	checker, err := revocation.New(revocation.Config{Log: slog.New(slog.DiscardHandler),
+		Sources: []revocation.Source{{Kind: revocation.CRL, Location: list}}})
+	if err != nil {
 		b.Fatal(err)
 	}
-	a.Revocation.start()
-	defer a.Revocation.stop()
-	t := trust{a}
+	checker.Start()
+	defer checker.Close()
+	t := &NewProcess(Host{}).NewConfiguration().Trust
+	t.Ask(checker)
 	chains := [][]*x509.Certificate{chain}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -1,63 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package node
 
 import (
 	"crypto/x509"
 	"errors"
+	"log/slog"
+	"strings"
 	"sync"
 
 	"github.com/aip-gateway/aip-gateway/internal/fewlines"
 	"github.com/aip-gateway/aip-gateway/trust/revocation"
 )
 
-// The certificates of callers that were refused: by calls those that were verified but count no more, by handshakes
-// those, too, that could not be verified.
-var (
-	refusedHandshakes = refusals{others: []string{wrongRoot, expired, wrongUsage, notVerified}}
-	refusedCalls      refusals
+// The reasons of refusals beside those of revocation. By the last four, TLS itself refuses a Leader's certificate.
+const (
+	rootRemoved = "root"
+
+	WrongRoot   = "wrong_root"
+	Expired     = "expired" // or not valid yet
+	WrongUsage  = "wrong_usage"
+	NotVerified = "not_verified" // for another one, named in the error
 )
 
-// refusals counts what was refused, and logs the handshakes: to the caller, that is an alert without a reason. The zero
-// value is ready for use.
-type refusals struct {
+// Refusals counts refused certificates of callers, and logs those of handshakes: to the caller, a refused handshake is
+// an alert without a reason.
+type Refusals struct {
 	others []string // reasons besides those of revocation and rootRemoved
 
+	log   *slog.Logger
 	lines fewlines.Limit
 
 	mu     sync.Mutex
 	counts map[string]uint64 // by reason
 }
 
-// The reason of a refusal that has another cause than revocation.
-const rootRemoved = "root"
-
 // reasonOf returns the reason of a refusal, as a label.
 func reasonOf(err error) string {
 	if r, ok := errors.AsType[*revocation.Refusal](err); ok {
-		return labelValue(string(r.Reason))
+		return label(r.Reason)
 	}
 	return rootRemoved
 }
 
+// label returns a reason as the value of a label.
+func label(r revocation.Reason) string {
+	return strings.NewReplacer("-", "_", " ", "_").Replace(strings.ToLower(string(r)))
+}
+
 // count counts a refusal.
-func (r *refusals) count(err error) {
+func (r *Refusals) count(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.countLocked(reasonOf(err))
 }
 
-func (r *refusals) countLocked(reason string) {
+func (r *Refusals) countLocked(reason string) {
 	if r.counts == nil {
 		r.counts = make(map[string]uint64)
 	}
 	r.counts[reason]++
 }
 
-// note counts a handshake that was refused, and logs it.
-func (r *refusals) note(chain []*x509.Certificate, err error) { r.noteAs(reasonOf(err), chain, err) }
+// Note counts a handshake that was refused, and logs it.
+func (r *Refusals) Note(chain []*x509.Certificate, err error) { r.NoteAs(reasonOf(err), chain, err) }
 
-func (r *refusals) noteAs(reason string, chain []*x509.Certificate, err error) {
+// NoteAs is Note for a reason of TLS.
+func (r *Refusals) NoteAs(reason string, chain []*x509.Certificate, err error) {
 	r.mu.Lock()
 	r.countLocked(reason)
 	r.mu.Unlock()
@@ -67,13 +76,13 @@ func (r *refusals) noteAs(reason string, chain []*x509.Certificate, err error) {
 	}
 	leaf := chain[0]
 	// What to do: `reason`: wrong_root, expired, wrong_usage (no clientAuth) or not_verified.
-	logOf("aip").Warn("a handshake was refused", "certificate", leaf.Subject.CommonName,
+	r.log.Warn("a handshake was refused", "certificate", leaf.Subject.CommonName,
 		"serial", leaf.SerialNumber.Text(16), "issuer", leaf.Issuer.String(), "reason", reason, "error", err,
 		"unlogged", unlogged)
 }
 
-// all returns the counts, by reason.
-func (r *refusals) all() map[string]uint64 {
+// All returns the counts, by reason.
+func (r *Refusals) All() map[string]uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := map[string]uint64{rootRemoved: 0}
@@ -82,7 +91,7 @@ func (r *refusals) all() map[string]uint64 {
 	}
 	for _, reason := range []revocation.Reason{revocation.Revoked, revocation.Stale, revocation.NoAnswer,
 		revocation.RateUsedUp} {
-		all[labelValue(string(reason))] = 0
+		all[label(reason)] = 0
 	}
 	for reason, n := range r.counts {
 		all[reason] = n

@@ -1,38 +1,105 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package node
 
 import (
 	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
-	"log/slog"
+	"slices"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/trust/kept"
 	"github.com/aip-gateway/aip-gateway/trust/revocation"
 )
 
-// trust judges the certificates of callers after their handshakes, and so for as long as their connections are open.
+// Trust judges the certificates of callers after their handshakes, and so for as long as their connections are open.
 // It implements gateway.Revocation.
-type trust struct{ app *App }
+type Trust struct {
+	of    *Configuration
+	below []checkerBelow
+	other *revocation.Checker // of all other roots; nil for none
+}
+
+// checkerBelow knows about the certificates below some roots.
+type checkerBelow struct {
+	checker *revocation.Checker
+	roots   []*x509.Certificate
+}
+
+// Ask has a checker decide about the certificates below some roots, or, without any, about all others. It is called
+// before Start.
+func (t *Trust) Ask(c *revocation.Checker, roots ...*x509.Certificate) {
+	if len(roots) == 0 {
+		t.other = c
+		return
+	}
+	t.below = append(t.below, checkerBelow{c, roots})
+}
+
+// CheckerOf returns the checker of a verified chain; nil for none.
+func (t *Trust) CheckerOf(chain []*x509.Certificate) *revocation.Checker {
+	root := chain[len(chain)-1]
+	for _, b := range t.below {
+		if slices.ContainsFunc(b.roots, root.Equal) {
+			return b.checker
+		}
+	}
+	return t.other
+}
+
+// checkers returns all checkers, the one of all other roots first.
+func (t *Trust) checkers() (all []*revocation.Checker) {
+	if t.other != nil {
+		all = append(all, t.other)
+	}
+	for _, b := range t.below {
+		if !slices.Contains(all, b.checker) {
+			all = append(all, b.checker)
+		}
+	}
+	return all
+}
+
+// Degraded returns how often a checker has let in a certificate without knowing anything newer, and whether there is a
+// checker.
+func (t *Trust) Degraded() (n uint64, ok bool) {
+	all := t.checkers()
+	for _, c := range all {
+		n += c.Degraded()
+	}
+	return n, len(all) > 0
+}
+
+// Sources returns the state of all sources. A source of two checkers is there once.
+func (t *Trust) Sources() (all []revocation.Health) {
+	for _, c := range t.checkers() {
+		for _, s := range c.Health() {
+			if !slices.ContainsFunc(all, func(o revocation.Health) bool {
+				return o.Kind == s.Kind && o.Location == s.Location
+			}) {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
 
 // isJudging reports whether certificates can count no more before they expire.
-func (t *trust) isJudging() bool {
-	return t.app.Revocation != nil || len(t.app.revocations) > 0 || roots.inUse()
+func (t *Trust) isJudging() bool {
+	return t.other != nil || len(t.below) > 0 || t.of.process.Roots.inUse()
 }
 
 // counting returns a chain of a certificate that counts, of which one is enough; else why the first does not.
 // Without ask, that is decided by what is known.
-func (t *trust) counting(
+func (t *Trust) counting(
 	ctx context.Context, chains [][]*x509.Certificate, staple []byte, ask bool,
 ) (counts []*x509.Certificate, err error) {
 	for i, chain := range chains {
-		bad, checker := roots.check(chain), t.checkerOf(chain)
+		bad, checker := t.of.process.Roots.check(chain), t.CheckerOf(chain)
 		switch {
 		case bad != nil || checker == nil:
 		case ask:
@@ -65,13 +132,13 @@ func refused(cause error) error {
 // judgeTimeout is how long a handshake with a server waits for what sources say about its certificate.
 const judgeTimeout = 5 * time.Second
 
-// judgeServer returns why the certificate of a server counts no more; nil if it does. Sources are asked, although the
+// JudgeServer returns why the certificate of a server counts no more; nil if it does. Sources are asked, although the
 // server has not proven its key yet: the gateway has chosen whom it connects to, and each source has its rate.
-func (t *trust) judgeServer(chains [][]*x509.Certificate, staple []byte) (err error) {
+func (t *Trust) JudgeServer(chains [][]*x509.Certificate, staple []byte) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), judgeTimeout)
 	defer cancel()
 	for _, chain := range chains {
-		checker := t.checkerOf(chain)
+		checker := t.CheckerOf(chain)
 		if checker == nil {
 			return nil
 		}
@@ -85,29 +152,29 @@ func (t *trust) judgeServer(chains [][]*x509.Certificate, staple []byte) (err er
 }
 
 // Check implements gateway.Revocation.
-func (t *trust) Check(ctx context.Context, chains [][]*x509.Certificate, staple []byte) error {
+func (t *Trust) Check(ctx context.Context, chains [][]*x509.Certificate, staple []byte) error {
 	_, err := t.counting(ctx, chains, staple, true)
 	if err != nil {
-		refusedCalls.count(err)
+		t.of.process.RefusedCalls.count(err)
 	}
 	return err
 }
 
 // checkKnown is Check by what is known.
-func (t *trust) checkKnown(ctx context.Context, chains [][]*x509.Certificate, _ []byte) error {
+func (t *Trust) checkKnown(ctx context.Context, chains [][]*x509.Certificate, _ []byte) error {
 	_, err := t.counting(ctx, chains, nil, false)
 	if err != nil {
-		refusedCalls.count(err)
+		t.of.process.RefusedCalls.count(err)
 	}
 	return err
 }
 
 // Called implements gateway.Revocation.
-func (t *trust) Called(ctx context.Context, leader string, chains [][]*x509.Certificate, lasts bool) error {
-	if err := t.app.configuration.Ready(ctx); err != nil {
+func (t *Trust) Called(ctx context.Context, leader string, chains [][]*x509.Certificate, lasts bool) error {
+	if err := t.of.Ready(ctx); err != nil {
 		return err
 	}
-	leaders := t.app.configuration.Node().Leaders
+	leaders := t.of.Node().Leaders
 	if !t.isJudging() && !leaders.Lost(leader) { // another configuration may have judged
 		return nil
 	}
@@ -115,49 +182,36 @@ func (t *trust) Called(ctx context.Context, leader string, chains [][]*x509.Cert
 	if err != nil {
 		return err
 	}
-	if err := leaders.Called(ctx, leader, roots.proof(chain), lasts); err != nil {
+	if err := leaders.Called(ctx, leader, t.of.process.Roots.proof(chain), lasts); err != nil {
 		return partner.StoreError(err, "the certificate of the Leader cannot be stored")
 	}
 	return nil
 }
 
 // generation rises when what is known of certificates changes.
-func (t *trust) generation() uint64 {
-	n := roots.changes.Load()
-	for _, r := range t.app.allRevocations() {
-		n += r.checker.Generation()
+func (t *Trust) generation() uint64 {
+	n := t.of.process.Roots.changes.Load()
+	for _, c := range t.checkers() {
+		n += c.Generation()
 	}
 	return n
 }
 
-// health returns what is known of the sources of revocation.
-func (t *trust) health() (all []adminapi.SourceHealth) {
-	for _, s := range t.sources() {
-		h := adminapi.SourceHealth{Kind: string(s.Kind), Location: s.Location, Issuer: s.Issuer, Number: s.Number,
-			Entries: s.Entries, ThisUpdate: s.ThisUpdate, NextUpdate: s.NextUpdate, Good: s.Good}
-		if s.Err != nil {
-			h.Reason = s.Err.Error()
-		}
-		all = append(all, h)
-	}
-	return all
-}
-
-// changed is closed when what the sources of the app know changes the next time. Those of roots are looked at from time
+// changed is closed at the next change of the sources of all other roots. Those of some roots are looked at from time
 // to time.
-func (t *trust) changed() <-chan struct{} {
-	if r := t.app.Revocation; r != nil {
-		return r.checker.Changed()
+func (t *Trust) changed() <-chan struct{} {
+	if t.other != nil {
+		return t.other.Changed()
 	}
 	return nil
 }
 
 // keeps reports whether a certificate that was kept counts. One of which nothing is known now counts as it did.
-func (t *trust) keeps(p kept.Proof, did bool) bool {
-	if roots.checkKept(&p) != nil {
+func (t *Trust) keeps(p kept.Proof, did bool) bool {
+	if t.of.process.Roots.checkKept(&p) != nil {
 		return false
 	}
-	c := t.checkerOf(p.Chain)
+	c := t.CheckerOf(p.Chain)
 	if c == nil {
 		return true
 	}
@@ -177,7 +231,8 @@ const (
 )
 
 // recheck ends what callers have open whose certificates count no more, until ctx ends.
-func (a *App) recheck(ctx context.Context, log *slog.Logger) {
+func (t *Trust) recheck(ctx context.Context) {
+	log, process, n := t.of.process.log("aip"), t.of.process, t.of.Node()
 	ticker := time.NewTicker(recheckEvery)
 	defer ticker.Stop()
 	var (
@@ -185,23 +240,23 @@ func (a *App) recheck(ctx context.Context, log *slog.Logger) {
 		by     uint64 // generation
 	)
 	for {
-		changed := a.trust.changed()
-		if a.trust.isJudging() {
-			roots.read(log)
-			process.Recheck(ctx, a.trust.checkKnown)
+		changed := t.changed()
+		if t.isJudging() {
+			process.Roots.read(log)
+			process.Recheck(ctx, t.checkKnown)
 			asking, end := context.WithTimeout(ctx, recheckEvery)
-			process.Recheck(asking, a.trust.Check)
+			process.Recheck(asking, t.Check)
 			end()
-			leaders := a.configuration.Node().Leaders
-			if now := a.trust.generation() + leaders.Gained(); now != by || time.Since(judged) >= judgeEvery {
-				leaders.Judge(ctx, a.trust.keeps) // webhooks of those without standing stop
+			leaders := n.Leaders
+			if now := t.generation() + leaders.Gained(); now != by || time.Since(judged) >= judgeEvery {
+				leaders.Judge(ctx, t.keeps) // webhooks of those without standing stop
 				judged, by = time.Now(), now
 			}
 			asking, end = context.WithTimeout(ctx, recheckEvery)
 			leaders.Learn(asking)
 			end()
 			for _, leader := range leaders.AllLost() {
-				a.configuration.Node().Groups.LeaveAll(leader)
+				n.Groups.LeaveAll(leader)
 			}
 		}
 		select {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package node
 
 import (
 	"crypto/x509"
@@ -12,18 +12,16 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
-	"github.com/aip-gateway/aip-gateway/operator/adminapi"
+	"github.com/aip-gateway/aip-gateway/internal/pemtext"
 	"github.com/aip-gateway/aip-gateway/trust/kept"
 )
 
-// roots are the roots of all pools of aip_file. They outlive configurations, as connections do: a root has one
-// certificate, as a value in memory, for as long as the process runs. So the root of a verified chain says by which
-// files the connection was verified.
-var roots rootSets
+// Roots are the roots of Leaders in all pools of files, a set for each list of files. They outlive configurations, as
+// connections do: a root has one certificate, as a value in memory, for as long as the process runs. So the root of a
+// verified chain says by which files the connection was verified. The zero value is ready for use.
+type Roots struct {
+	refused *Refusals // of handshakes; set by NewProcess
 
-// rootSets are the sets of roots, one for each list of files. The zero value is ready for use.
-type rootSets struct {
 	certs sync.Map     // *x509.Certificate to *root
 	used  atomic.Int64 // pools in configurations that are loaded
 
@@ -36,27 +34,29 @@ type rootSets struct {
 // rootSet are the roots that some files have had since the process began.
 type rootSet struct {
 	files []string
+	read  func(file string) ([]*x509.Certificate, error)
 
-	// Under the mutex of rootSets.
+	// Under the mutex of Roots.
 	roots map[string]*root // by the certificate in DER
-	pools []*RootPool      // of the configurations that are loaded
+	pools []*Pool          // of loaded configurations
 	added []string         // subjects of the roots that are in a file, and not in each pool
 	bad   string           // why the files cannot be read; empty if they can
 }
 
 // root is one root of some files.
 type root struct {
+	of      *Roots
 	cert    *x509.Certificate
 	removed atomic.Bool // from its file
 }
 
-// errRootRemoved says that the root of a chain was taken out of its file.
-var errRootRemoved = errors.New("the root of the certificate was taken out of its file")
+// ErrRootRemoved says that the root of a chain was taken out of its file.
+var ErrRootRemoved = errors.New("the root of the certificate was taken out of its file")
 
 // judge returns why chains below the root count no more; nil if they do.
 func (r *root) judge() error {
 	if r.removed.Load() {
-		return errRootRemoved
+		return ErrRootRemoved
 	}
 	return nil
 }
@@ -65,13 +65,13 @@ func (r *root) judge() error {
 func (r *root) constrain(chain []*x509.Certificate) error {
 	err := r.judge()
 	if err != nil {
-		refusedHandshakes.note(chain, err)
+		r.of.refused.Note(chain, err)
 	}
 	return err
 }
 
 // check returns why a chain counts no more, by its root. A chain that no pool of aip_file has verified counts.
-func (s *rootSets) check(chain []*x509.Certificate) error {
+func (s *Roots) check(chain []*x509.Certificate) error {
 	if r, ok := s.certs.Load(chain[len(chain)-1]); ok {
 		return r.(*root).judge()
 	}
@@ -82,7 +82,7 @@ func (s *rootSets) check(chain []*x509.Certificate) error {
 const rootPool = "aip_file"
 
 // proof returns a chain that counts as what is kept of it.
-func (s *rootSets) proof(chain []*x509.Certificate) kept.Proof {
+func (s *Roots) proof(chain []*x509.Certificate) kept.Proof {
 	p := kept.Proof{Chain: chain}
 	if _, ok := s.certs.Load(chain[len(chain)-1]); ok {
 		p.Pool = rootPool
@@ -91,7 +91,7 @@ func (s *rootSets) proof(chain []*x509.Certificate) kept.Proof {
 }
 
 // checkKept is check for a chain that was kept: it counts if its root is in any file now.
-func (s *rootSets) checkKept(p *kept.Proof) error {
+func (s *Roots) checkKept(p *kept.Proof) error {
 	if p.Pool != rootPool {
 		return nil
 	}
@@ -102,93 +102,134 @@ func (s *rootSets) checkKept(p *kept.Proof) error {
 			return nil
 		}
 	}
-	return errRootRemoved
+	return ErrRootRemoved
 }
 
-// use returns the roots that the files of a pool have now. They are in use until leave is called.
-func (s *rootSets) use(p *RootPool) (*rootSet, []*root, error) {
-	found, file, err := rootsIn(p.Files)
+// Pool are the roots of some files in a configuration, in use until Leave is called.
+type Pool struct {
+	of    *Roots
+	set   *rootSet
+	roots []*root
+	certs *x509.CertPool
+}
+
+// Use returns the present roots of some files. read reads the certificates of a file, now and when the files are looked
+// at again.
+func (s *Roots) Use(files []string, read func(file string) ([]*x509.Certificate, error)) (*Pool, error) {
+	found, file, err := rootsIn(files, read)
 	if err != nil {
-		return nil, nil, fmt.Errorf("aip_file: %s: %w", file, err)
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	name := strings.Join(p.Files, "\x00")
+	name := strings.Join(files, "\x00")
 	set := s.sets[name]
 	if set == nil {
 		if s.sets == nil {
 			s.sets = make(map[string]*rootSet)
 		}
-		set = &rootSet{files: p.Files, roots: make(map[string]*root)}
+		set = &rootSet{files: files, read: read, roots: make(map[string]*root)}
 		s.sets[name] = set
 	}
-	var all []*root
+	p := &Pool{of: s, set: set, certs: x509.NewCertPool()}
 	for _, cert := range found {
 		r := set.roots[string(cert.Raw)]
 		if r == nil {
-			r = &root{cert: cert}
+			r = &root{of: s, cert: cert}
 			set.roots[string(cert.Raw)] = r
 			s.certs.Store(cert, r)
 		}
 		r.removed.Store(false)
-		if !slices.Contains(all, r) {
-			all = append(all, r)
+		if !slices.Contains(p.roots, r) {
+			p.roots = append(p.roots, r)
+			p.certs.AddCertWithConstraint(r.cert, r.constrain)
 		}
 	}
 	set.pools = append(set.pools, p)
 	s.used.Add(1)
-	return set, all, nil
+	return p, nil
 }
 
-// leave ends the use of a pool.
-func (s *rootSets) leave(p *RootPool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p.set != nil {
-		s.used.Add(-1)
-		p.set.pools = slices.DeleteFunc(p.set.pools, func(o *RootPool) bool { return o == p })
+// Leave ends the use of the pool. Connections that were verified by it may be open for longer.
+func (p *Pool) Leave() {
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	p.of.used.Add(-1)
+	p.set.pools = slices.DeleteFunc(p.set.pools, func(o *Pool) bool { return o == p })
+}
+
+// Certificates returns the roots.
+func (p *Pool) Certificates() (all []*x509.Certificate) {
+	for _, r := range p.roots {
+		all = append(all, r.cert)
 	}
+	return all
 }
 
-// health returns what is known of the files of the pools in configurations.
-func (s *rootSets) health() (all []adminapi.RootsHealth) {
+// CertPool returns the roots for handshakes. They refuse chains below a root without its file.
+func (p *Pool) CertPool() *x509.CertPool { return p.certs }
+
+// rootsIn reads the roots of some files. file is the one with the error.
+func rootsIn(files []string, read func(file string) ([]*x509.Certificate, error)) (
+	all []*x509.Certificate, file string, err error,
+) {
+	for _, file := range files {
+		found, err := read(file)
+		if err != nil {
+			return nil, file, err
+		}
+		all = append(all, found...)
+	}
+	return all, "", nil
+}
+
+// RootsHealth is the state of some files of roots.
+type RootsHealth struct {
+	Files    string
+	Removed  []string // subjects of the roots without a file
+	NotInUse []string // subjects of the roots for a reload to put in use
+	Reason   string   // the error of the last reading; empty for none
+}
+
+// Health returns the state of the files of the pools in configurations.
+func (s *Roots) Health() (all []RootsHealth) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, set := range s.sets {
 		if len(set.pools) == 0 {
 			continue
 		}
-		h := adminapi.RootsHealth{Files: strings.Join(set.files, " "), NotInUse: set.added, Reason: set.bad}
+		h := RootsHealth{Files: strings.Join(set.files, " "), NotInUse: set.added, Reason: set.bad}
 		for _, r := range set.roots {
 			if r.removed.Load() {
-				h.Removed = append(h.Removed, certfile.SubjectOf(r.cert))
+				h.Removed = append(h.Removed, pemtext.SubjectOf(r.cert))
 			}
 		}
 		slices.Sort(h.Removed)
 		all = append(all, h)
 	}
-	slices.SortFunc(all, func(a, b adminapi.RootsHealth) int { return strings.Compare(a.Files, b.Files) })
+	slices.SortFunc(all, func(a, b RootsHealth) int { return strings.Compare(a.Files, b.Files) })
 	return all
 }
 
 // inUse reports whether there is a pool in a configuration.
-func (s *rootSets) inUse() bool { return s.used.Load() > 0 }
+func (s *Roots) inUse() bool { return s.used.Load() > 0 }
 
 // read reads all files again. A file that cannot be read, or has no certificate, changes nothing: it may be about to be
 // written.
-func (s *rootSets) read(log *slog.Logger) {
+func (s *Roots) read(log *slog.Logger) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, set := range s.sets {
-		if set.read(log) {
+		if set.readAgain(log) {
 			s.changes.Add(1)
 		}
 	}
 }
 
-// read reports whether a root was taken out, or put back.
-func (t *rootSet) read(log *slog.Logger) (changed bool) {
-	found, file, err := rootsIn(t.files)
+// readAgain reports whether a root was taken out, or put back.
+func (t *rootSet) readAgain(log *slog.Logger) (changed bool) {
+	found, file, err := rootsIn(t.files, t.read)
 	if err != nil {
 		if bad := file + ": " + err.Error(); bad != t.bad && len(t.pools) > 0 {
 			log.Warn("the roots of Leaders cannot be read again; those that were read count", "file", file, "error", err)
@@ -207,18 +248,18 @@ func (t *rootSet) read(log *slog.Logger) (changed bool) {
 		switch {
 		case was && has[raw]:
 			log.Warn("a root that was taken out of its file is there again, and certificates under it count",
-				"files", t.files, "subject", certfile.SubjectOf(r.cert))
+				"files", t.files, "subject", pemtext.SubjectOf(r.cert))
 		case !was && !has[raw]:
 			log.Warn("a root was taken out of its file, and certificates under it count no more",
-				"files", t.files, "subject", certfile.SubjectOf(r.cert))
+				"files", t.files, "subject", pemtext.SubjectOf(r.cert))
 		}
 	}
 	before := t.added
 	t.added = nil
 	for _, cert := range found {
-		r, subject := t.roots[string(cert.Raw)], certfile.SubjectOf(cert)
+		r, subject := t.roots[string(cert.Raw)], pemtext.SubjectOf(cert)
 		if slices.Contains(t.added, subject) ||
-			!slices.ContainsFunc(t.pools, func(p *RootPool) bool { return !slices.Contains(p.roots, r) }) {
+			!slices.ContainsFunc(t.pools, func(p *Pool) bool { return !slices.Contains(p.roots, r) }) {
 			continue
 		}
 		t.added = append(t.added, subject)
