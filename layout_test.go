@@ -283,8 +283,7 @@ func optionsOf(t *testing.T) (words []string) {
 		eachNode(t, "caddymodule/"+name+".go", tables)
 	}
 	return append(words, "aip_gateway", "aip_aun", "aip_callback", "aip_console", "aip_discovery", "aip_health",
-		"aip_healthz", "aip_identify",
-		"aip_method", "aip_sample_agent")
+		"aip_identify", "aip_method", "aip_sample_agent")
 }
 
 func eachNode(t *testing.T, path string, f func(ast.Node)) {

@@ -28,7 +28,7 @@ func TestDiscoverByPolicy(t *testing.T) {
 	never := freeAddr(t)
 	config := func(denied string) []byte {
 		return []byte(adapt(t, string(caddyfile.Format([]byte("{\nadmin off\nauto_https off\naip {\nstore memory\n"+
-			"discovery http://"+never+"\n}\n}\nhttp://"+s.addr+" {\naip_healthz\naip_discovery {\nredirect http://"+
+			"discovery http://"+never+"\n}\n}\nhttp://"+s.addr+" {\naip_health {\npublic\n}\naip_discovery {\nredirect http://"+
 			never+"/discover\n}\n"+
 			partner("/one", one, "")+partner("/two", two, denied)+"}\n")))))
 	}

@@ -28,8 +28,13 @@ func init() {
 
 // Health answers the health routes of the admin API, /aip/health/live and /aip/health/ready, on a site that an
 // orchestrator can reach. All other requests go to the next handler. The answers name agents and the directory of the
-// store, so the site must not be public. It has no options.
-type Health struct{}
+// store, so the site must not be public, unless the option public is set.
+type Health struct {
+	// Whether it answers everyone, and names nothing: pollers of discovery servers, which have no certificate, at /healthz
+	// in place of /aip/health. The answer is 200 and "ok" if new tasks are accepted, else 503; at /healthz/<aic> it is
+	// about one Partner, and 503 also while its agent is down or its registry has it disabled. Default: false.
+	Public bool `json:"public,omitempty"`
+}
 
 // CaddyModule returns the Caddy module information.
 func (*Health) CaddyModule() caddy.ModuleInfo {
@@ -37,7 +42,10 @@ func (*Health) CaddyModule() caddy.ModuleInfo {
 }
 
 // ServeHTTP answers the health routes.
-func (*Health) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if h.Public {
+		return servePublic(w, r, next)
+	}
 	if r.URL.Path != adminapi.HealthLive && r.URL.Path != adminapi.HealthReady {
 		return next.ServeHTTP(w, r)
 	}
@@ -49,9 +57,13 @@ func (*Health) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.
 
 // UnmarshalCaddyfile reads the directive. Syntax:
 //
-//	aip_health
-func (*Health) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return conf.ReadDirective(d)
+//	aip_health {
+//		public
+//	}
+func (h *Health) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	return conf.ReadOptions(d, h, func(p *conf.Parser, h *Health) conf.Options {
+		return conf.Options{"public": p.Flag(&h.Public)}
+	}, func(*Health) error { return nil })
 }
 
 // serveHealth answers a health route.

@@ -114,7 +114,10 @@ func TestMistakes(t *testing.T) {
 		{app("traces {\nlink https://traces.example.com\n}"),
 			`'aip': traces: link is "https://traces.example.com", but must have {trace_id} where the id of the trace ` +
 				`stands, at Caddyfile:4`},
-		// Options of former versions.
+		// Options and directives of former versions.
+		{"http://localhost {\naip_healthz\n}",
+			`'aip_healthz': aip_healthz is gone; write aip_health with the option public, which answers the same, at ` +
+				`Caddyfile:2`},
 		{app("connections {\nloop off\n}"),
 			`'aip': the option connections of aip is gone; remove it: the calls that follow on a connection are read ` +
 				`in a loop wherever that is possible, at Caddyfile:3`},

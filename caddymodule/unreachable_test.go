@@ -39,7 +39,8 @@ func TestWarnOfUnreachable(t *testing.T) {
 			"aip_console", "15", "aip_console", "12"}},
 		"two consoles, and health": {"bind 127.0.0.1\naip_health\naip_console\naip_console {\nallow cancel\n}\n" +
 			"aip_health /h*\n", []string{"aip_console", "14", "aip_console", "13"}},
-		"two of health": {one + "aip_health\naip_health\n", []string{"aip_health", "", "aip_health", ""}},
+		"two of health, one public": {one + "aip_health\naip_health {\npublic\n}\n", nil},
+		"two of health":             {one + "aip_health\naip_health\n", []string{"aip_health", "", "aip_health", ""}},
 		"behind the sample agent": {"route {\naip_sample_agent\n" + one + "}\n", []string{
 			"aip_gateway 127.0.0.1:1", "13", "aip_sample_agent", ""}},
 	} {

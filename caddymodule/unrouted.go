@@ -68,6 +68,9 @@ func takes(first, later caddyhttp.MiddlewareHandler) bool {
 	switch h := first.(type) {
 	case *SampleAgent, *Callback:
 		return true
+	case *Health: // which has other paths where it is public
+		other, ok := later.(*Health)
+		return ok && other.Public == h.Public
 	case *Gateway: // which passes on what its callers do not ask for
 		g, ok := later.(*Gateway)
 		return ok && g.BasePath == h.BasePath &&

@@ -28,7 +28,7 @@ func advised(state adp.State) string {
 	case adp.NotAlive:
 		return "its heartbeats do not reach the monitor: see the option amp, and its forwarder"
 	case adp.Hidden:
-		return "the server takes it for unavailable: its poller does not reach it, see aip_healthz"
+		return "the server takes it for unavailable: its poller does not reach it, see public in aip_health"
 	case adp.Inactive:
 		return "the registry has disabled it"
 	case adp.NotSynced:

@@ -198,6 +198,7 @@ func TestDocsMessages(t *testing.T) {
 		{`there is no "…" in aip_console`, gateway("aip_console {\nfail\n}")},
 		{`'aip_console': allow has "…", but must have some of …`, gateway("aip_console {\nallow all\n}")},
 		{`there is no "…" in aip_health`, gateway("aip_health {\npath /x\n}")},
+		{"aip_healthz is gone; write aip_health with the option public", gateway("aip_healthz")},
 		{"agent needs a dialect and a URL: agent a2a/legacy http://127.0.0.1:9101", gateway("aip_gateway {\nagent\n}")},
 		{"agent: the URL cannot have the placeholder …", gateway("aip_gateway a2a http://{env.AGENT}:9101")},
 		{"… cannot have the placeholder …", block("aic {env.AIP_NO_SUCH_AIC}")},

@@ -36,7 +36,7 @@ var referencePages = []referencePage{
 		{"aip_identify", "http.handlers.aip_identify"}, {"aip_method", "http.matchers.aip_method"},
 		{"aip_aun", "http.handlers.aip_aun"}, {"aip_callback", "http.handlers.aip_callback"},
 		{"aip_jwks", "http.handlers.aip_jwks"}, {"aip_health", "http.handlers.aip_health"},
-		{"aip_healthz", "http.handlers.aip_healthz"}, {"aip_discovery", "http.handlers.aip_discovery"},
+		{"aip_discovery", "http.handlers.aip_discovery"},
 		{"aip_console", "http.handlers.aip_console"}, {"aip_challenge", "http.handlers.aip_challenge"},
 		{"aip_sample_agent", "http.handlers.aip_sample_agent"}, {"get_certificate aip", "tls.get_certificate.aip"},
 		{"trust_pool aip_file", "tls.ca_pool.source.aip_file"},

@@ -21,7 +21,7 @@ type Place struct {
 // answering are the handlers that Places returns: those that answer some or all of the requests that get to them, and
 // pass the others on.
 var answering = []string{"aip_gateway", "aip_aun", "aip_callback", "aip_console", "aip_discovery", "aip_health",
-	"aip_healthz", "aip_jwks", "aip_sample_agent"}
+	"aip_jwks", "aip_sample_agent"}
 
 // passingOn are the handlers that change requests or answers, or serve some paths only, and pass all others on.
 var passingOn = []string{"aip_aun", "aip_health", "aip_identify", "authentication", "encode", "headers", "intercept",

@@ -26,7 +26,7 @@ func TestDisabledPartner(t *testing.T) {
 	d.change(m.url(), true)
 	m.config = m.fronting("a2a/legacy http://"+agent, "localhost")
 	m.config.handle = strings.Replace(m.config.handle, "callers aip aip/2", "callers aip aip/2 a2a", 1) +
-		"\n\taip_healthz\n\taip_discovery"
+		"\n\taip_health {\n\t\tpublic\n\t}\n\taip_discovery"
 	m.config.store = "store pebble " + m.inDir("store") + "\n\t\tregistry " + d.URL + " {\n\t\t\tuser a b\n\t\t}"
 	m.start(m.config)
 	g := newGroup(t, b, "disabled", pki.Leader)

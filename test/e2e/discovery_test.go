@@ -40,7 +40,7 @@ func TestDiscovery(t *testing.T) {
 			card + "}\n" +
 			"\taip_gateway /two a2a/legacy http://" + agent + " {\n\t\taic " + other + "\n\t\tallow " + other +
 			"\n\t\tpublic_url " + s.url() + "/two" + card + "}",
-		otherSites: fmt.Sprintf("http://localhost:%d {\n\taip_healthz\n}", poller),
+		otherSites: fmt.Sprintf("http://localhost:%d {\n\taip_health {\n\t\tpublic\n\t}\n}", poller),
 	})
 	l := leaderOf(t, s.url())
 	client := *l.HTTP

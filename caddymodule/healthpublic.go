@@ -8,39 +8,25 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/identity"
 )
 
 func init() {
-	caddy.RegisterModule(new(Healthz))
-	httpcaddyfile.RegisterHandlerDirective("aip_healthz", handler[Healthz])
+	httpcaddyfile.RegisterHandlerDirective("aip_healthz", goneHealthz)
 	httpcaddyfile.RegisterDirectiveOrder("aip_healthz", httpcaddyfile.Before, "respond")
 }
 
-// Healthz answers pollers of discovery servers, which have no certificate, on a site of its own: /healthz with 200 and
-// "ok" if new tasks are accepted, else with 503, and /healthz/<aic> for one Partner, which must be active at its
-// registry, and whose agent must not be down. It says nothing else, so that the site may be public. All other requests
-// go to the next handler. It has no options.
-type Healthz struct{}
-
-// CaddyModule returns the Caddy module information.
-func (*Healthz) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "http.handlers.aip_healthz", New: func() caddy.Module { return new(Healthz) }}
+// goneHealthz says what is written in place of a directive that is gone.
+func goneHealthz(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+	h.Next()
+	return nil, h.Err("aip_healthz is gone; write aip_health with the option public, which answers the same")
 }
 
-// UnmarshalCaddyfile reads the directive. Syntax:
-//
-//	aip_healthz
-func (*Healthz) UnmarshalCaddyfile(d *caddyfile.Dispenser) error { return conf.ReadDirective(d) }
-
-// ServeHTTP answers /healthz, and what is below it.
-func (*Healthz) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+// servePublic answers /healthz, and what is below it.
+func servePublic(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	aic, below := strings.CutPrefix(r.URL.Path, "/healthz/")
 	if r.URL.Path != "/healthz" && !below {
 		return next.ServeHTTP(w, r)
@@ -99,9 +85,3 @@ func (g *Gateway) isUp() bool { return g.inactive() == nil && !g.isDown() }
 
 // healthy reports whether new tasks of the Partner are accepted, as far as is known.
 func (g *Gateway) healthy() bool { return g.isUp() && len(unready(running())) == 0 }
-
-// Interface guards.
-var (
-	_ caddyhttp.MiddlewareHandler = (*Healthz)(nil)
-	_ caddyfile.Unmarshaler       = (*Healthz)(nil)
-)
