@@ -37,7 +37,7 @@ func openPage(t *testing.T, name string, ports map[string]int) *guide {
 	if err != nil {
 		t.Fatal(err)
 	}
-	interop, err := filepath.Abs("../interop")
+	tests, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func openPage(t *testing.T, name string, ports map[string]int) *guide {
 			g.blocks[heading] = append(g.blocks[heading], m[1])
 		}
 	}
-	for name, target := range map[string]string{"caddy": caddyBinary(t), "interop": interop} {
+	for name, target := range map[string]string{"caddy": caddyBinary(t), "test": tests} {
 		if err := os.Symlink(target, filepath.Join(g.dir, name)); err != nil {
 			t.Fatal(err)
 		}
