@@ -16,6 +16,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/translate/agentapi"
 	"github.com/aip-gateway/aip-gateway/upstream"
@@ -291,7 +292,7 @@ func (a *AgentConfig) name() string {
 
 // config returns the configuration of the connection to the agent. own is the gateway's own side of AUN, or nil. It
 // replaces placeholders and reads files.
-func (a *AgentConfig) config(own *AUN, obtained presenter) (gateway.AgentConfig, error) {
+func (a *AgentConfig) config(own *AUN, obtained pki.Presenter) (gateway.AgentConfig, error) {
 	repl := caddy.NewReplacer()
 	header := make(http.Header, len(a.HeaderUp))
 	for field, values := range a.HeaderUp {

@@ -80,7 +80,7 @@ func (g *Gateway) introducer(log *slog.Logger) (upstream.Introducer, error) {
 	}
 	config := callerinfo.Config{Fields: c.Headers, Logger: log}
 	if c.JWT != nil {
-		issuer := g.app.issuer
+		issuer := g.app.pki.Issuer
 		if issuer == nil {
 			return nil, errors.New("agent: caller: jwt needs keys to sign with; set issuer in the global option aip")
 		}

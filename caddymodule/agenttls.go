@@ -4,12 +4,12 @@ package caddymodule
 
 import (
 	"crypto/tls"
-	"errors"
 
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 	"github.com/aip-gateway/aip-gateway/notify"
 )
 
@@ -48,7 +48,7 @@ type AgentTLS struct {
 }
 
 // config returns the TLS configuration of connections to the agent; nil for Go's defaults.
-func (t *AgentTLS) config(repl *caddy.Replacer, own presenter) (*tls.Config, error) {
+func (t *AgentTLS) config(repl *caddy.Replacer, own pki.Presenter) (*tls.Config, error) {
 	if len(t.CA) == 0 && t.Cert == "" && t.Key == "" && !t.Obtained && t.ServerName == "" && !t.set() &&
 		!t.Revocation {
 		return nil, nil
@@ -62,47 +62,30 @@ func (t *AgentTLS) config(repl *caddy.Replacer, own presenter) (*tls.Config, err
 		return nil, err
 	}
 	if t.Obtained {
-		return c, own.present(c, t.Cert, t.Key)
+		return c, own.Present(c, t.Cert, t.Key)
 	}
 	return c, certfile.Present(c, repl, t.Cert, t.Key)
 }
 
-// presenter returns the client certificate that is obtained for a Partner, for one connection. Nil: none is.
-type presenter func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
-
-// presenter returns what shows the certificate of a Partner. Before the registry has assigned its AIC, there is none to
-// show.
-func (c *Certificates) presenter(g *Gateway) presenter {
+// presenter returns what shows the obtained certificate of the Partner. Before the registry has assigned its AIC, there
+// is none to show.
+func (g *Gateway) presenter(c *pki.Certificates) pki.Presenter {
 	if c == nil || g.AIC == "" && !g.registered {
 		return nil
 	}
-	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.clientCert(g.AIC) }
+	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.ClientCert(g.AIC) }
 }
 
-// shown returns the certificates that the receivers of certificate_for are shown, by Partner: of those that show them
+// shownTo returns the certificates that the receivers of certificate_for are shown, by Partner: of those that show them
 // to their agent, too.
-func (c *Certificates) shown(members []*Gateway) map[string]notify.ClientCertificate {
+func shownTo(members []*Gateway, c *pki.Certificates) map[string]notify.ClientCertificate {
 	all := make(map[string]notify.ClientCertificate)
 	for _, g := range members {
-		if show := c.presenter(g); show != nil && g.Agent.TLS.Obtained {
+		if show := g.presenter(c); show != nil && g.Agent.TLS.Obtained {
 			all[g.name()] = show
 		}
 	}
 	return all
-}
-
-// present has connections show the certificate, in place of one in files. A new one is shown from the next connection
-// on.
-func (p presenter) present(c *tls.Config, cert, key string) error {
-	switch {
-	case cert+key != "":
-		return errors.New("tls has a certificate that is obtained, and one in files; leave one of them out")
-	case p == nil:
-		return errors.New("tls client_cert aip needs the aic of the Partner, and the global option " +
-			"aip { certificates <directory> }")
-	}
-	c.GetClientCertificate = p
-	return nil
 }
 
 // clientCertOption returns what reads the option: the files of a certificate and its key, or aip for the obtained one.

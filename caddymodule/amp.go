@@ -148,7 +148,7 @@ func (a *AMP) provision() error {
 // check refuses a Partner whose records cannot be written as the settings ask for it.
 func (a *AMP) check(g *Gateway) error {
 	if a == nil || g.AIC == "" || !slices.Contains(a.Records, string(amp.Audit)) || a.signers.pairs[g.AIC].Cert != "" ||
-		a.SignObtained && g.app.Certificates.obtains(g.AIC) {
+		a.SignObtained && g.app.Certificates.Obtains(g.AIC) {
 		return nil
 	}
 	return fmt.Errorf("amp: records has audit, which is signed, but no certificate of sign has the AIC %s", g.AIC)
@@ -196,7 +196,7 @@ func (a *App) signer(aic string) (*amp.Signer, error) {
 	if a.AMP.signers.pairs[aic].Cert != "" {
 		return a.AMP.signers.of(aic)
 	}
-	pair, err := a.Certificates.clientCert(aic)
+	pair, err := a.Certificates.ClientCert(aic)
 	if err != nil {
 		return nil, err
 	}

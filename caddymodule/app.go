@@ -26,13 +26,13 @@ import (
 	"github.com/aip-gateway/aip-gateway/acps/registry"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 	"github.com/aip-gateway/aip-gateway/front/aunfront"
 	"github.com/aip-gateway/aip-gateway/front/aunfront/directory"
 	"github.com/aip-gateway/aip-gateway/front/aunfront/mailbox"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/operator"
-	"github.com/aip-gateway/aip-gateway/upstream/callerinfo"
 )
 
 func init() { caddy.RegisterModule(new(App)) }
@@ -58,7 +58,7 @@ type App struct {
 	AUN *AUN `json:"aun,omitempty"`
 
 	// The issuer of the tokens by which the gateway names callers to agents. Default: none.
-	Issuer *OwnIssuer `json:"issuer,omitempty"`
+	Issuer *pki.OwnIssuer `json:"issuer,omitempty"`
 
 	// How it is found out which certificates of callers are revoked, for the verifier aip_revocation of client_auth, and
 	// before each call. Default: none; a certificate counts until it expires.
@@ -78,7 +78,7 @@ type App struct {
 	Registry *Registry `json:"registry,omitempty"`
 
 	// The authority from which the gateway obtains the certificates of its Partners. Default: none.
-	Certificates *Certificates `json:"certificates,omitempty"`
+	Certificates *pki.Certificates `json:"certificates,omitempty"`
 
 	// How long streams may take to end when the configuration is replaced or Caddy stops. They end one by one within
 	// this time, with the time at which to reconnect, and lose no events. When Caddy stops, calls that wait for a task
@@ -88,7 +88,6 @@ type App struct {
 	written    ownDriver // of the store, while the App is read in a Caddyfile; nil for another driver
 	store      StoreDriver
 	identities *identity.Identities
-	issuer     *callerinfo.Issuer         // nil for none
 	account    *registry.Account          // at the registry; nil for none
 	feed       *node.Feed                 // of the registry; nil for none
 	active     *node.Active               // likewise: which Partners it has as active
@@ -112,15 +111,15 @@ type App struct {
 
 	access zapcore.Core // of Caddy's access logs
 
+	pki           pki.Host            // what its sites show
 	configuration *node.Configuration // of the process
 
 	mu           sync.Mutex
-	members      []*Gateway           // handlers of this configuration; complete once all are provisioned
-	revocations  []rootRevocation     // likewise
-	consoles     []*Console           // likewise
-	getters      []*CertificateGetter // likewise
-	servers      doctor.Servers       // likewise
-	certificates certificates         // that Start has found
+	members      []*Gateway       // handlers of this configuration; complete once all are provisioned
+	revocations  []rootRevocation // likewise
+	consoles     []*Console       // likewise
+	servers      doctor.Servers   // likewise
+	certificates certificates     // that Start has found
 }
 
 // CaddyModule returns the Caddy module information.
@@ -158,7 +157,8 @@ func (a *App) read(ctx caddy.Context) (err error) {
 	if a.identities, err = readIdentities(a.Identities); err != nil {
 		return err
 	}
-	if a.issuer, err = a.Issuer.read(); err != nil {
+	a.pki.Certificates, a.pki.Ready, a.pki.At = a.Certificates, a.configuration.Ready, a.partnersAt
+	if a.pki.Issuer, err = a.Issuer.Read(); err != nil {
 		return err
 	}
 	if a.Registry != nil {
@@ -179,13 +179,20 @@ func (a *App) read(ctx caddy.Context) (err error) {
 			return err
 		}
 	}
+	var follow func() (*node.Feed, error)
+	if a.Registry != nil {
+		follow = a.Registry.feed
+	}
 	err = errors.Join(a.loadStore(ctx), a.Notify.provision(), a.Revocation.provision(), a.AMP.provision(),
-		a.Discovery.provision(), a.Find.provision(a.Registry), a.Certificates.provision(ctx, a.Registry))
+		a.Discovery.provision(), a.Find.provision(a.Registry), a.Certificates.Provision(ctx.Storage(), follow))
 	if a.Revocation != nil {
 		a.configuration.Trust.Ask(a.Revocation.checker)
 	}
 	return err
 }
+
+// PKI implements what the modules of the package pki find in the app.
+func (a *App) PKI() *pki.Host { return &a.pki }
 
 // Validate checks the configuration.
 func (a *App) Validate() error {
@@ -258,11 +265,11 @@ func (a *App) Start() error {
 		r.start()
 	}
 	a.Find.start()
-	var account registryAccount
+	var account pki.RegistryAccount
 	if a.account != nil {
 		account = a.account
 	}
-	a.Certificates.start(a.members, a.allRevocations(), account)
+	a.Certificates.Start(aicsOf(a.members), a.checkers(), account, logOf("aip"))
 	a.Notify.guard.Closed = a.closedPlaces()
 	a.certificates = a.loadedCertificates()
 	a.startCatalog()
@@ -271,7 +278,7 @@ func (a *App) Start() error {
 	a.operated = a.forOperators(partners)
 	settings := node.Settings{Notify: *a.Notify.config(), Partners: partners, Drain: time.Duration(a.Drain),
 		Active: a.active, Present: a.present, Release: a.closeRecords, Host: a}
-	settings.Notify.Certificates = a.Certificates.shown(a.members)
+	settings.Notify.Certificates = shownTo(a.members, a.Certificates)
 	if err := a.configuration.Start(settings); err != nil {
 		return err
 	}
@@ -302,7 +309,7 @@ func (a *App) present() {
 // Stop implements caddy.App.
 func (a *App) Stop() error {
 	a.configuration.Stop()
-	a.Certificates.stop()
+	a.Certificates.Stop()
 	return nil
 }
 
@@ -312,7 +319,7 @@ func (a *App) Cleanup() error {
 		r.stop()
 	}
 	a.Find.stop()
-	a.Certificates.close()
+	a.Certificates.Close()
 	if a.feed != nil {
 		a.feed.Leave()
 	}

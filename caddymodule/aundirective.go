@@ -17,7 +17,7 @@ import (
 
 func init() {
 	caddy.RegisterModule(new(AUNSite))
-	httpcaddyfile.RegisterHandlerDirective("aip_aun", handler[AUNSite])
+	httpcaddyfile.RegisterHandlerDirective("aip_aun", conf.Handler[AUNSite])
 	httpcaddyfile.RegisterDirectiveOrder("aip_aun", httpcaddyfile.Before, "respond")
 }
 

@@ -11,9 +11,9 @@ import (
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 	"github.com/aip-gateway/aip-gateway/gateway"
 )
 
@@ -73,14 +73,14 @@ func (a *App) readFrom(p *conf.Parser) {
 		"drain":      p.Duration(&a.Drain),
 		"identities": func() { readIdentitySets(p, &a.Identities) },
 		"aun":        aunOption(p, &a.AUN),
-		"issuer":     issuerOption(p, &a.Issuer),
+		"issuer":     pki.IssuerOption(p, &a.Issuer),
 		"revocation": revocationOption(p, &a.Revocation),
 		"amp":        ampOption(p, &a.AMP),
 		"discovery":  discoveryOption(p, &a.Discovery),
 		"find":       findOption(p, &a.Find),
 		"registry":   registryOption(p, &a.Registry),
 
-		"certificates": certificatesOption(p, &a.Certificates),
+		"certificates": pki.CertificatesOption(p, &a.Certificates),
 		"traces":       p.Section(conf.Options{"link": p.Word(&a.Traces.Link)}),
 	})
 }
@@ -153,29 +153,9 @@ func parseDirective(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 	return mounted(h, g, &g.BasePath)
 }
 
-// directive is a handler that a directive makes.
-type directive interface {
-	caddyhttp.MiddlewareHandler
-	caddyfile.Unmarshaler
-}
-
-// handler reads a directive.
-func handler[T any, H interface {
-	*T
-	directive
-}](h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
-	m, d := H(new(T)), h.Dispenser
-	d.Next()
-	at := d.Token()
-	d.Reset()
-	err := m.UnmarshalCaddyfile(d)
-	conf.NoteLine(m, at)
-	return m, err
-}
-
 // mounted reads the directive of a handler for a Partner. A path in its matcher says where the Partner is mounted,
 // unless the handler's options do.
-func mounted(h httpcaddyfile.Helper, m directive, base *string) ([]httpcaddyfile.ConfigValue, error) {
+func mounted(h httpcaddyfile.Helper, m conf.Directive, base *string) ([]httpcaddyfile.ConfigValue, error) {
 	if h.Next(); h.NextArg() && strings.HasPrefix(h.Val(), "/") {
 		*base = strings.TrimRight(h.Val(), "*/")
 	}

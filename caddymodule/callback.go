@@ -15,7 +15,7 @@ import (
 
 func init() {
 	caddy.RegisterModule(new(Callback))
-	httpcaddyfile.RegisterHandlerDirective("aip_callback", handler[Callback])
+	httpcaddyfile.RegisterHandlerDirective("aip_callback", conf.Handler[Callback])
 	httpcaddyfile.RegisterDirectiveOrder("aip_callback", httpcaddyfile.Before, "respond")
 }
 

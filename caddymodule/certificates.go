@@ -18,6 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/acps/agentca"
 	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 	"github.com/aip-gateway/aip-gateway/internal/pemtext"
 )
 
@@ -125,8 +126,8 @@ func currentCertificates(members []*Gateway) certificates {
 }
 
 // addObtained adds the certificates that are obtained for Partners.
-func (c certificates) addObtained(from *Certificates) {
-	for _, k := range from.all() {
+func (c certificates) addObtained(from *pki.Certificates) {
+	for _, k := range from.All() {
 		for _, held := range k.Status().Certificates {
 			use := useServer
 			if held.Usage == agentca.ClientAuth {

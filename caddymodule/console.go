@@ -22,7 +22,7 @@ import (
 
 func init() {
 	caddy.RegisterModule(new(Console))
-	httpcaddyfile.RegisterHandlerDirective("aip_console", handler[Console])
+	httpcaddyfile.RegisterHandlerDirective("aip_console", conf.Handler[Console])
 	httpcaddyfile.RegisterDirectiveOrder("aip_console", httpcaddyfile.Before, "respond")
 }
 

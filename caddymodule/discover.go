@@ -28,7 +28,7 @@ import (
 
 func init() {
 	caddy.RegisterModule(new(Discover))
-	httpcaddyfile.RegisterHandlerDirective("aip_discovery", handler[Discover])
+	httpcaddyfile.RegisterHandlerDirective("aip_discovery", conf.Handler[Discover])
 	httpcaddyfile.RegisterDirectiveOrder("aip_discovery", httpcaddyfile.Before, "respond")
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/acps/agentca"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/gateway"
-	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/egress"
 )
 
@@ -86,7 +85,7 @@ func (g *Gateway) describe(ctx context.Context, m *doctor.Mount) {
 	m.OnlyAUN = !slices.ContainsFunc(g.Callers, func(dialect string) bool { return dialect != gateway.AUN })
 	m.OtherProofs, m.NeedsAIC, m.Logged = g.Identity.others(), g.needsSender(), g.loggedSecrets()
 	m.Agent.Name, m.Agent.Dialect = g.Agent.name(), g.Agent.dialect()
-	_, waits := g.app.Certificates.clientCert(g.AIC)
+	_, waits := g.app.Certificates.ClientCert(g.AIC)
 	if g.Agent.TLS.Obtained {
 		m.Agent.Wait = waits
 	}
@@ -149,29 +148,20 @@ func (g *Gateway) describedPolicy() *doctor.Policy {
 // keptCertificates returns the certificates that the authority has given, as the storage has them, and has connections
 // of this examination show them. The authority is not asked.
 func (a *App) keptCertificates(ctx context.Context) (all []doctor.Obtained) {
-	c := a.Certificates
-	if c == nil {
+	if a.Certificates == nil {
 		return nil
 	}
-	keepers := make(map[string]*agentca.Keeper)
-	for _, g := range a.members {
-		aic, err := identity.ParseAIC(g.AIC)
-		if err != nil || keepers[string(aic)] != nil || !c.obtains(string(aic)) {
-			continue
-		}
-		k := agentca.New(agentca.Config{AIC: string(aic), Client: c.client, Storage: c.storage,
-			Log: slog.New(slog.DiscardHandler)})
-		o := doctor.Obtained{AIC: k.AIC, Unreadable: k.Load(ctx)}
-		if o.Unreadable == nil {
-			keepers[k.AIC], o.Status = k, k.Status()
+	a.Certificates.Load(ctx, aicsOf(a.members), func(k *agentca.Keeper, err error) {
+		o := doctor.Obtained{AIC: k.AIC, Unreadable: err}
+		if err == nil {
+			o.Status = k.Status()
 			// Else no credential is needed, or the registry gives one.
 			if o.Status.Account == "" && a.account == nil && !k.IsV1() {
-				_, o.NoCredential = c.credential(ctx, k.AIC, nil)
+				_, o.NoCredential = a.Certificates.Credential(ctx, k.AIC, nil)
 			}
 		}
 		all = append(all, o)
-	}
-	c.keepers.Store(&keepers)
+	})
 	return all
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 	"github.com/aip-gateway/aip-gateway/front/group"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/egress"
@@ -205,7 +206,7 @@ func (g *Group) checkInbox(callers []string) error {
 }
 
 // provision reads what the settings name. own shows the certificate that is obtained for the Partner; nil for none.
-func (g *Group) provision(own presenter) (err error) {
+func (g *Group) provision(own pki.Presenter) (err error) {
 	for _, pattern := range g.AllowBrokers {
 		broker, err := group.ParseBroker(pattern)
 		if err != nil {
@@ -246,7 +247,7 @@ func (g *Group) checkExchanges() error {
 
 // config returns the TLS configuration of connections to brokers. Without a client certificate it has no
 // GetClientCertificate.
-func (t *GroupTLS) config(repl *caddy.Replacer, own presenter) (*tls.Config, error) {
+func (t *GroupTLS) config(repl *caddy.Replacer, own pki.Presenter) (*tls.Config, error) {
 	roots, err := certfile.ReadPool(repl, t.CA)
 	if err != nil {
 		return nil, err
@@ -256,7 +257,7 @@ func (t *GroupTLS) config(repl *caddy.Replacer, own presenter) (*tls.Config, err
 		return nil, err
 	}
 	if t.Obtained {
-		return c, own.present(c, t.Cert, t.Key)
+		return c, own.Present(c, t.Cert, t.Key)
 	}
 	return c, certfile.Present(c, repl, t.Cert, t.Key)
 }

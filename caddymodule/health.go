@@ -22,7 +22,7 @@ import (
 
 func init() {
 	caddy.RegisterModule(new(Health))
-	httpcaddyfile.RegisterHandlerDirective("aip_health", handler[Health])
+	httpcaddyfile.RegisterHandlerDirective("aip_health", conf.Handler[Health])
 	httpcaddyfile.RegisterDirectiveOrder("aip_health", httpcaddyfile.Before, "respond")
 }
 

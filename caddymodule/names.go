@@ -128,6 +128,14 @@ func (a *App) assignTitles() {
 	}
 }
 
+// aicsOf returns the AICs of handlers.
+func aicsOf(members []*Gateway) (all []string) {
+	for _, g := range members {
+		all = append(all, g.AIC)
+	}
+	return all
+}
+
 // partnersOf returns the Partners of handlers that have their titles.
 func partnersOf(members []*Gateway) (all node.Partners) {
 	for _, g := range members {

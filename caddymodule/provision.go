@@ -59,7 +59,7 @@ func (g *Gateway) provision(ctx caddy.Context) error {
 	if err := g.findAIC(ctx, app.(*App)); err != nil {
 		return err
 	}
-	if err := app.(*App).trustNoLocalCA(ctx); err != nil {
+	if err := app.(*App).pki.TrustNoLocalCA(ctx); err != nil {
 		return err
 	}
 	g.log = slog.New(doctor.Advising(ctx.Slogger().Handler(), g.title)).With("partner", g.name(), "agent", g.Agent.name())
@@ -122,7 +122,7 @@ func (g *Gateway) prepare(app *App) (c gateway.Config, err error) {
 		return c, err
 	}
 	if g.Group != nil {
-		if err := g.Group.provision(app.Certificates.presenter(g)); err != nil {
+		if err := g.Group.provision(g.presenter(app.Certificates)); err != nil {
 			return c, err
 		}
 	}
@@ -349,7 +349,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		}
 		g.Agent.TLS.judge = g.app.configuration.Trust.JudgeServer
 	}
-	agent, err := g.Agent.config(g.app.AUN, g.app.Certificates.presenter(g))
+	agent, err := g.Agent.config(g.app.AUN, g.presenter(g.app.Certificates))
 	if err != nil {
 		return c, fmt.Errorf("agent: %w", err)
 	}

@@ -156,7 +156,7 @@ func (g *Gateway) followRegistration(ctx context.Context, every time.Duration) {
 // isUsedAtOnce reports whether the configuration is loaded again for an AIC that the registry has assigned. That of
 // a new version needs other certificates: where the gateway does not obtain them, an operator says when they are there.
 func (g *Gateway) isUsedAtOnce(aic string) bool {
-	return aic != "" && aic != g.AIC && g.app.canReload() && (g.AIC == "" || g.app.Certificates.obtains(aic))
+	return aic != "" && aic != g.AIC && g.app.canReload() && (g.AIC == "" || g.app.Certificates.Obtains(aic))
 }
 
 // reportRegistration logs what has become of a registration, if that is something else than before.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/acps/registry"
 	"github.com/aip-gateway/aip-gateway/acps/registry/registrytest"
+	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 )
 
 // TestWithoutItsAIC: what needs the AIC of the Partner is accepted where the registry assigns it, and not where there
@@ -109,11 +110,11 @@ func followed(t *testing.T, g *Gateway, a *registry.Account, loads func()) {
 // once. Where an operator does, the log says how.
 func TestNewVersionIsUsed(t *testing.T) {
 	for name, tt := range map[string]struct {
-		certificates *Certificates
+		certificates *pki.Certificates
 		loads        bool
 	}{
-		"obtained":          {&Certificates{}, true},
-		"of others":         {&Certificates{Partners: []string{"1.2.3"}}, false},
+		"obtained":          {&pki.Certificates{}, true},
+		"of others":         {&pki.Certificates{Partners: []string{"1.2.3"}}, false},
 		"of the operator's": {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {

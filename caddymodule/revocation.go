@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -19,7 +18,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
-	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/trust/revocation"
 )
@@ -171,7 +170,7 @@ func (r *Revocation) provision() error {
 		}
 		config.Sources, roots = append(config.Sources, source), append(roots, of)
 	}
-	config.Agent, config.Log = agentOf, logOf("aip")
+	config.Agent, config.Log = pki.AgentOf, logOf("aip")
 	r.key = string(key.Sum(nil))
 	shared, _, err := checkers.LoadOrNew(r.key, func() (caddy.Destructor, error) {
 		return newSharedChecker(config, roots)
@@ -182,15 +181,6 @@ func (r *Revocation) provision() error {
 	r.shared = shared.(*sharedChecker)
 	r.checker = r.shared.Checker
 	return nil
-}
-
-// agentOf returns the AIC of a certificate; empty for none.
-func agentOf(cert *x509.Certificate) string {
-	peer := identity.OfConnection(&tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{cert}}})
-	if peer.Kind != identity.AICKind {
-		return ""
-	}
-	return peer.ID
 }
 
 // start begins to follow the sources, unless another configuration has.
@@ -236,13 +226,10 @@ func (*RevocationVerifier) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return conf.ReadDirective(d)
 }
 
-// startLimit is how long a handshake waits for the app, which may start after the server.
-const startLimit = 10 * time.Second
-
 // VerifyClientCertificate implements caddytls.ClientCertificateVerifier. Certificates that TLS has not verified are no
 // proof, and are not judged.
 func (v *RevocationVerifier) VerifyClientCertificate(_ [][]byte, chains [][]*x509.Certificate) (err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), pki.StartLimit)
 	defer cancel()
 	if len(chains) == 0 {
 		return nil

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/aip-gateway/aip-gateway/internal/pemtext"
+	"github.com/aip-gateway/aip-gateway/trust/revocation"
 )
 
 // rootRevocation are the sources that know which certificates below some roots are revoked, in place of those of the
@@ -70,6 +71,14 @@ func (a *App) allRevocations() (all []*Revocation) {
 	}
 	for i := range a.revocations {
 		all = append(all, a.revocations[i].Revocation)
+	}
+	return all
+}
+
+// checkers returns those of all settings.
+func (a *App) checkers() (all []*revocation.Checker) {
+	for _, r := range a.allRevocations() {
+		all = append(all, r.checker)
 	}
 	return all
 }

@@ -12,12 +12,13 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
 )
 
 func init() {
 	caddy.RegisterModule(new(SampleAgent))
-	httpcaddyfile.RegisterHandlerDirective("aip_sample_agent", handler[SampleAgent])
+	httpcaddyfile.RegisterHandlerDirective("aip_sample_agent", conf.Handler[SampleAgent])
 	httpcaddyfile.RegisterDirectiveOrder("aip_sample_agent", httpcaddyfile.Before, "respond")
 }
 

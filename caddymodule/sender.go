@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -83,7 +84,7 @@ func (g *Gateway) warnWithoutSender() {
 // warnOfServerWithoutAIC warns of a Partner without an AIC on a server of whose sites none shows a certificate with
 // one. While handlers are provisioned it is not known yet which site a handler belongs to: findSenders knows that.
 func (g *Gateway) warnOfServerWithoutAIC(ctx caddy.Context) {
-	if g.server == nil || !g.needsSender() || len(g.app.getters) > 0 {
+	if g.server == nil || !g.needsSender() || len(g.app.pki.Getters()) > 0 {
 		return
 	}
 	for _, p := range g.app.servers.Policies(g.server) {
@@ -160,14 +161,11 @@ func aicIn(pair *tls.Certificate) string {
 // obtainedFor returns the AIC whose certificate get_certificate aip shows at the site of a Partner for a host, also if
 // it is not obtained yet; empty for none, and where that depends on what is obtained.
 func (a *App) obtainedFor(g *Gateway, name string) string {
-	if len(a.getters) == 0 {
+	app, _ := a.pki.Sites()
+	if app == nil {
 		return ""
 	}
-	app, err := a.getters[0].ctx.App("tls")
-	if err != nil {
-		return ""
-	}
-	getter := getterFor(app.(*caddytls.TLS), name)
+	getter := pki.GetterFor(app, name)
 	if getter == nil {
 		return ""
 	}
@@ -177,11 +175,11 @@ func (a *App) obtainedFor(g *Gateway, name string) string {
 	}
 	var here, all []string
 	for _, m := range a.members {
-		if !a.Certificates.obtains(m.AIC) || slices.Contains(all, m.AIC) {
+		if !a.Certificates.Obtains(m.AIC) || slices.Contains(all, m.AIC) {
 			continue
 		}
 		all = append(all, m.AIC)
-		if m.server == g.server && serves(m.hosts(), name) {
+		if m.server == g.server && pki.Serves(m.hosts(), name) {
 			here = append(here, m.AIC)
 		}
 	}

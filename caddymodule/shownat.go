@@ -12,8 +12,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"github.com/caddyserver/caddy/v2/modules/caddytls"
-	"github.com/caddyserver/certmagic"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 )
 
 // A connection shows one certificate, and Leaders compare the AIC in it. So the Partners at the port and the name of a
@@ -30,21 +30,14 @@ func (a *App) partnersAt(hello *tls.ClientHelloInfo) (aics []string) {
 		return nil
 	}
 	for _, g := range a.members {
-		if g.server == nil || !a.Certificates.obtains(g.AIC) || slices.Contains(aics, g.AIC) {
+		if g.server == nil || !a.Certificates.Obtains(g.AIC) || slices.Contains(aics, g.AIC) {
 			continue
 		}
-		if listensAt(g.server, port) && serves(g.hosts(), hello.ServerName) {
+		if listensAt(g.server, port) && pki.Serves(g.hosts(), hello.ServerName) {
 			aics = append(aics, g.AIC)
 		}
 	}
 	return aics
-}
-
-// shows keeps a CertificateGetter.
-func (a *App) shows(g *CertificateGetter) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.getters = append(a.getters, g)
 }
 
 // listensAt reports whether a server listens at a port.
@@ -56,31 +49,21 @@ func listensAt(server *caddyhttp.Server, port string) bool {
 	})
 }
 
-// serves reports whether a site with hosts takes a name. One without hosts takes all.
-func serves(hosts []string, name string) bool {
-	return len(hosts) == 0 || slices.ContainsFunc(hosts, func(host string) bool {
-		return certmagic.MatchWildcard(strings.ToLower(name), strings.ToLower(host))
-	})
-}
-
 // checkShown finds sites of several Partners that get_certificate aip is to choose for, although a connection does not
 // say which of them it is for.
 func (a *App) checkShown() error {
-	if len(a.getters) == 0 {
-		return nil
-	}
-	app, err := a.getters[0].ctx.App("tls")
-	if err != nil {
+	app, err := a.pki.Sites()
+	if app == nil {
 		return err
 	}
 	for _, one := range a.members {
 		for _, two := range a.members {
 			switch {
 			case one.server == nil || one.server != two.server || one.AIC >= two.AIC:
-			case !a.Certificates.obtains(one.AIC) || !a.Certificates.obtains(two.AIC):
+			case !a.Certificates.Obtains(one.AIC) || !a.Certificates.Obtains(two.AIC):
 			default:
 				host, both := commonHost(one.hosts(), two.hosts())
-				if getter := getterFor(app.(*caddytls.TLS), host); both && getter != nil && getter.Partner == "" {
+				if getter := pki.GetterFor(app, host); both && getter != nil && getter.Partner == "" {
 					return fmt.Errorf("get_certificate aip: the Partners %s and %s are at one address (%s), and a connection shows "+
 						"one certificate: give each a host name or a port of its own, or write get_certificate aip <AIC> for the "+
 						"one whose certificate is to be shown", one.AIC, two.AIC, strings.TrimSpace(host+" "+
@@ -101,28 +84,9 @@ func commonHost(one, two []string) (host string, both bool) {
 		one, two = two, one
 	}
 	for _, name := range one {
-		if serves(two, name) {
+		if pki.Serves(two, name) {
 			return name, true
 		}
 	}
 	return "", false
-}
-
-// getterFor returns what gets the certificates for a host by get_certificate aip; nil for none.
-func getterFor(app *caddytls.TLS, host string) *CertificateGetter {
-	if app.Automation == nil {
-		return nil
-	}
-	for _, policy := range app.Automation.Policies {
-		if host != "" && !serves(policy.Subjects(), host) {
-			continue
-		}
-		for _, m := range policy.Managers {
-			if g, ok := m.(*CertificateGetter); ok {
-				return g
-			}
-		}
-		return nil
-	}
-	return nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package pki
 
 import (
 	"errors"
@@ -20,7 +20,7 @@ import (
 
 func init() {
 	caddy.RegisterModule(new(Challenge))
-	httpcaddyfile.RegisterHandlerDirective("aip_challenge", handler[Challenge])
+	httpcaddyfile.RegisterHandlerDirective("aip_challenge", conf.Handler[Challenge])
 	httpcaddyfile.RegisterDirectiveOrder("aip_challenge", httpcaddyfile.Before, "respond")
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package pki
 
 import (
 	"context"
@@ -12,21 +12,18 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/certmagic"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/acps/agentca"
 	"github.com/aip-gateway/aip-gateway/acps/agentca/catest"
 	"github.com/aip-gateway/aip-gateway/acps/registry"
-	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
-	"github.com/aip-gateway/aip-gateway/notify"
+	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/trust/revocation"
 )
 
@@ -37,10 +34,10 @@ type account struct {
 	asked  atomic.Int64
 }
 
-// Client implements registryAccount.
+// Client implements RegistryAccount.
 func (a *account) Client() *registry.Client { return a.client }
 
-// EAB implements registryAccount.
+// EAB implements RegistryAccount.
 func (a *account) EAB(_ context.Context, aic string) (*registry.EAB, error) {
 	a.asked.Add(1)
 	given := new(registry.EAB)
@@ -55,7 +52,7 @@ func TestCredentialOfRegistry(t *testing.T) {
 	ca := catest.New(t)
 	ca.Serve(t)
 	ca.Add(aic, catest.Agent{DNS: []string{"agent.example.com"}})
-	status, err := revocation.New(revocation.Config{Agent: agentOf, Log: slog.New(slog.DiscardHandler),
+	status, err := revocation.New(revocation.Config{Agent: AgentOf, Log: slog.New(slog.DiscardHandler),
 		Sources: []revocation.Source{{Kind: revocation.ACPS, Location: ca.URL}}})
 	if err != nil {
 		t.Fatal(err)
@@ -67,67 +64,24 @@ func TestCredentialOfRegistry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.feed, err = (&Registry{URL: ca.URL}).feed(); err != nil {
+	if c.feed, err = new(node.Feeds).Use(ca.URL, nil, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	from := &account{CA: ca, client: client}
-	c.start([]*Gateway{{AIC: aic}}, nil, from)
-	t.Cleanup(c.close)
-	asynctest.Eventually(t, "there are certificates", func() bool { return len(c.of(aic).Status().Certificates) == 2 })
+	c.Start([]string{aic}, nil, from, slog.New(slog.DiscardHandler))
+	t.Cleanup(c.Close)
+	asynctest.Eventually(t, "there are certificates", func() bool { return len(c.Of(aic).Status().Certificates) == 2 })
 	asynctest.Eventually(t, "the registry is followed", func() bool { return c.feed.Agent(aic).Active })
 	if n := from.asked.Load(); n != 1 {
 		t.Errorf("the registry was asked for a credential %d times", n)
 	}
 	ca.Disable(aic)
-	asynctest.Eventually(t, "the agent is reported as inactive", func() bool { return c.of(aic).Status().Inactive })
+	asynctest.Eventually(t, "the agent is reported as inactive", func() bool { return c.Of(aic).Status().Inactive })
 	ca.Enable(aic)
 	asynctest.Eventually(t, "the certificates are replaced", func() bool {
-		s := c.of(aic).Status()
+		s := c.Of(aic).Status()
 		return s.Err == nil && !s.Inactive && ca.Counts().Orders == 4
 	})
-}
-
-// TestExaminedCertificates: doctor says how the certificates stand that the storage has, and connections that it makes
-// show them.
-func TestExaminedCertificates(t *testing.T) {
-	const aic = "1.2.156.3088.1.1.34C2.478BDF.3GF546.0JU4"
-	ca := catest.New(t)
-	ca.Serve(t)
-	ca.Add(aic, catest.Agent{DNS: []string{"agent.example.com"}})
-	storage := &certmagic.FileStorage{Path: t.TempDir()}
-	client := &agentca.Client{Directory: ca.Directory(), HTTP: http.DefaultClient}
-	examined := func() (c *Certificates, said []doctor.Finding) {
-		c = &Certificates{Directory: ca.Directory(), storage: storage, client: client}
-		a := &App{Certificates: c, members: []*Gateway{{AIC: aic}}}
-		setup := &doctor.Setup{Obtained: a.keptCertificates(t.Context())}
-		return c, setup.Examine(t.Context(), nil, doctor.Try{})
-	}
-	if _, said := examined(); len(said) != 2 || said[0].Status != doctor.Warning || said[1].Status != doctor.Broken ||
-		!strings.Contains(said[1].Text, "no credential for one") {
-		t.Errorf("at first: %v", said)
-	}
-	k := agentca.New(agentca.Config{AIC: aic, Client: client, Storage: storage, Log: slog.New(slog.DiscardHandler),
-		EAB: func(context.Context) (agentca.EAB, error) { return agentca.ReadEAB(ca.EAB(aic)) }})
-	k.Start()
-	t.Cleanup(k.Close)
-	asynctest.Eventually(t, "there are certificates", func() bool { return len(k.Status().Certificates) == 2 })
-	c, said := examined()
-	if len(said) != 2 || said[0].Status != doctor.OK || said[1].Status != doctor.OK {
-		t.Errorf("with certificates: %v", said)
-	}
-	if _, err := c.clientCert(aic); err != nil {
-		t.Errorf("none is shown: %v", err)
-	}
-	if err := k.Retire(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	c, said = examined()
-	if len(said) != 1 || said[0].Status != doctor.Warning || !strings.Contains(said[0].Text, "were retired") {
-		t.Errorf("retired: %v", said)
-	}
-	if _, err := c.clientCert(aic); err == nil || !strings.Contains(err.Error(), "were retired") {
-		t.Errorf("why none is shown: %v", err)
-	}
 }
 
 // TestOwnCertificateOnList has an authority say only by its list which certificates are revoked, to the sources of the
@@ -145,7 +99,7 @@ func TestOwnCertificateOnList(t *testing.T) {
 	}
 	checker := func(of revocation.Source) *revocation.Checker {
 		c, err := revocation.New(revocation.Config{Sources: []revocation.Source{of}, Refresh: 50 * time.Millisecond,
-			Agent: agentOf, Log: slog.New(slog.DiscardHandler)})
+			Agent: AgentOf, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,10 +112,10 @@ func TestOwnCertificateOnList(t *testing.T) {
 		storage: &certmagic.FileStorage{Path: t.TempDir()},
 		client:  &agentca.Client{Directory: ca.Directory(), HTTP: http.DefaultClient},
 		status:  checker(revocation.Source{Kind: revocation.ACPS, Location: ca.URL})}
-	c.start([]*Gateway{{AIC: aic}}, []*Revocation{{checker: host}}, nil)
-	t.Cleanup(c.stop)
+	c.Start([]string{aic}, []*revocation.Checker{host}, nil, slog.New(slog.DiscardHandler))
+	t.Cleanup(c.Stop)
 
-	k := c.of(aic)
+	k := c.Of(aic)
 	asynctest.Eventually(t, "there are certificates", func() bool { return len(k.Status().Certificates) == 2 })
 	client, server := k.Certificate(agentca.ClientAuth), k.Certificate(agentca.ServerAuth)
 	// decides waits for what the list says about a certificate.
@@ -190,22 +144,9 @@ func TestOwnCertificateOnList(t *testing.T) {
 		pair := k.Certificate(agentca.ClientAuth)
 		return pair != nil && !pair.Leaf.Equal(client.Leaf)
 	})
-	// Brokers of groups and receivers of webhooks are shown the new one without a reload.
-	broker, err := (&GroupTLS{Obtained: true}).config(caddy.NewReplacer(), c.presenter(&Gateway{AIC: aic}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	shown := c.shown([]*Gateway{{AIC: aic, Agent: AgentConfig{TLS: AgentTLS{Obtained: true}}}, {AIC: groupAIC}})
-	if len(shown) != 1 {
-		t.Errorf("receivers are shown certificates of %d Partners", len(shown))
-	}
-	for to, show := range map[string]notify.ClientCertificate{
-		"broker": broker.GetClientCertificate, "receiver": shown[aic],
-	} {
-		pair, err := show(nil)
-		if err != nil || !pair.Leaf.Equal(k.Certificate(agentca.ClientAuth).Leaf) {
-			t.Errorf("the %s is not shown the new certificate: %v", to, err)
-		}
+	// Connections show the new one without a reload.
+	if pair, err := c.ClientCert(aic); err != nil || !pair.Leaf.Equal(k.Certificate(agentca.ClientAuth).Leaf) {
+		t.Errorf("connections do not show the new certificate: %v", err)
 	}
 	if !k.Certificate(agentca.ServerAuth).Leaf.Equal(server.Leaf) {
 		t.Error("the other certificate was replaced, too")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package pki
 
 import (
 	"reflect"
@@ -12,15 +12,12 @@ import (
 	"github.com/caddyserver/certmagic"
 )
 
-// trustNoLocalCA keeps the root of Caddy's own CA out of the system's trust store where that CA issues nothing. Caddy
+// TrustNoLocalCA keeps the root of Caddy's own CA out of the system's trust store where that CA issues nothing. Caddy
 // makes it for each site with a name such as localhost, or an IP address, also where get_certificate aip alone says
 // what the site shows. It is called while handlers are provisioned: by then all such sites are known, and no app has
 // started.
-func (a *App) trustNoLocalCA(ctx caddy.Context) error {
-	a.mu.Lock()
-	shown := len(a.getters) > 0
-	a.mu.Unlock()
-	if !shown || isConfigured(ctx, "pki") {
+func (h *Host) TrustNoLocalCA(ctx caddy.Context) error {
+	if len(h.Getters()) == 0 || isConfigured(ctx, "pki") {
 		return nil
 	}
 	made, err := ctx.AppIfConfigured("pki")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package pki
 
 import (
 	"cmp"
@@ -10,16 +10,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -67,7 +65,7 @@ type Certificates struct {
 	end     context.CancelFunc
 }
 
-// certificatesOption returns what reads the option. Syntax:
+// CertificatesOption returns what reads the option. Syntax:
 //
 //	certificates <directory> {
 //		ca           <file>...
@@ -76,7 +74,7 @@ type Certificates struct {
 //		partners     <AIC>...
 //		trust_bundle <file>
 //	}
-func certificatesOption(p *conf.Parser, into **Certificates) func() {
+func CertificatesOption(p *conf.Parser, into **Certificates) func() {
 	return func() {
 		c := new(Certificates)
 		*into = c
@@ -91,13 +89,13 @@ func certificatesOption(p *conf.Parser, into **Certificates) func() {
 	}
 }
 
-// provision checks the settings, and asks nothing. from is the app's option registry; nil for none.
-func (c *Certificates) provision(ctx caddy.Context, from *Registry) (err error) {
+// Provision checks the settings, and asks nothing. follow returns the feed of the app's option registry; nil for none.
+func (c *Certificates) Provision(storage agentca.Storage, follow func() (*node.Feed, error)) (err error) {
 	if c == nil {
 		return nil
 	}
-	if from != nil {
-		if c.feed, err = from.feed(); err != nil {
+	if follow != nil {
+		if c.feed, err = follow(); err != nil {
 			return fmt.Errorf("certificates: %w", err)
 		}
 	}
@@ -118,7 +116,7 @@ func (c *Certificates) provision(ctx caddy.Context, from *Registry) (err error) 
 	if err != nil {
 		return fmt.Errorf("certificates: %w", err)
 	}
-	c.storage = ctx.Storage()
+	c.storage = storage
 	c.client = &agentca.Client{Directory: c.Directory, HTTP: agentca.NewHTTP(&http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 		DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 16 << 10, // requests are rare
@@ -133,7 +131,7 @@ func (c *Certificates) provision(ctx caddy.Context, from *Registry) (err error) 
 		return fmt.Errorf("certificates: %w", err)
 	}
 	authority.Path = ""
-	c.status, err = revocation.New(revocation.Config{Log: slog.New(slog.DiscardHandler), Agent: agentOf,
+	c.status, err = revocation.New(revocation.Config{Log: slog.New(slog.DiscardHandler), Agent: AgentOf,
 		Sources: []revocation.Source{{Kind: revocation.ACPS, Location: authority.String(), Roots: roots}}})
 	if err != nil {
 		return fmt.Errorf("certificates: %w", err)
@@ -141,24 +139,19 @@ func (c *Certificates) provision(ctx caddy.Context, from *Registry) (err error) 
 	return nil
 }
 
-// start begins to look after the certificates of the Partners. others are the checkers of the app's option revocation.
+// Start begins to look after the certificates of the Partners with some AICs. others know of revoked certificates, too.
 // account is that at the registry; nil for none.
-func (c *Certificates) start(members []*Gateway, others []*Revocation, account registryAccount) {
+func (c *Certificates) Start(aics []string, others []*revocation.Checker, account RegistryAccount, log *slog.Logger) {
 	if c == nil {
 		return
 	}
-	log := logOf("aip")
 	ctx, cancel := context.WithCancel(context.Background())
 	c.end = cancel
 	c.status.Start()
 	keepers := make(map[string]*agentca.Keeper)
-	for _, g := range members {
-		aic, err := identity.ParseAIC(g.AIC)
-		if err != nil || keepers[string(aic)] != nil || !c.obtains(string(aic)) {
-			continue
-		}
+	for aic := range c.obtained(aics) {
 		config := agentca.Config{AIC: string(aic), Client: c.client, Storage: c.storage, Log: log,
-			EAB: func(ctx context.Context) (agentca.EAB, error) { return c.credential(ctx, string(aic), account) },
+			EAB: func(ctx context.Context) (agentca.EAB, error) { return c.Credential(ctx, string(aic), account) },
 			Revoked: func(ctx context.Context, chain []*x509.Certificate) (bool, error) {
 				return c.revoked(ctx, chain, others)
 			}}
@@ -196,13 +189,45 @@ func (c *Certificates) start(members []*Gateway, others []*Revocation, account r
 	}
 }
 
-// obtains reports whether the certificates of an agent are obtained.
-func (c *Certificates) obtains(aic string) bool {
+// obtained yields each of some AICs whose certificates are obtained, once.
+func (c *Certificates) obtained(aics []string) iter.Seq[identity.AIC] {
+	return func(yield func(identity.AIC) bool) {
+		seen := make(map[identity.AIC]bool)
+		for _, s := range aics {
+			aic, err := identity.ParseAIC(s)
+			if err != nil || seen[aic] || !c.Obtains(string(aic)) {
+				continue
+			}
+			if seen[aic] = true; !yield(aic) {
+				return
+			}
+		}
+	}
+}
+
+// Load reads the certificates of Partners with some AICs from the storage, and has connections show them. It asks
+// nothing. found is called for each Partner, with the error if they cannot be read.
+func (c *Certificates) Load(ctx context.Context, aics []string, found func(*agentca.Keeper, error)) {
+	keepers := make(map[string]*agentca.Keeper)
+	for aic := range c.obtained(aics) {
+		k := agentca.New(agentca.Config{AIC: string(aic), Client: c.client, Storage: c.storage,
+			Log: slog.New(slog.DiscardHandler)})
+		err := k.Load(ctx)
+		if err == nil {
+			keepers[k.AIC] = k
+		}
+		found(k, err)
+	}
+	c.keepers.Store(&keepers)
+}
+
+// Obtains reports whether the certificates of an agent are obtained.
+func (c *Certificates) Obtains(aic string) bool {
 	return c != nil && aic != "" && (len(c.Partners) == 0 || slices.Contains(c.Partners, aic))
 }
 
-// stop ends the work, between two steps. What is there goes on to be served.
-func (c *Certificates) stop() {
+// Stop ends the work, between two steps. What is there goes on to be served.
+func (c *Certificates) Stop() {
 	if c == nil || c.end == nil {
 		return
 	}
@@ -214,9 +239,9 @@ func (c *Certificates) stop() {
 	c.end = nil
 }
 
-// close ends also what provision has begun.
-func (c *Certificates) close() {
-	c.stop()
+// Close ends also what provision has begun.
+func (c *Certificates) Close() {
+	c.Stop()
 	if c != nil && c.status != nil {
 		c.status.Close()
 	}
@@ -226,8 +251,8 @@ func (c *Certificates) close() {
 	}
 }
 
-// credential returns the EAB of an agent. Its errors quote none.
-func (c *Certificates) credential(ctx context.Context, aic string, account registryAccount) (agentca.EAB, error) {
+// Credential returns the EAB of an agent. Its errors quote none.
+func (c *Certificates) Credential(ctx context.Context, aic string, account RegistryAccount) (agentca.EAB, error) {
 	var err error
 	for _, text := range c.EAB {
 		text, bad := conf.Replace(caddy.NewReplacer(), text)
@@ -260,22 +285,20 @@ func (c *Certificates) credential(ctx context.Context, aic string, account regis
 	return agentca.ReadEAB(body)
 }
 
-// registryAccount gives the credential for an account at the authority, and the client of the registry. A
+// RegistryAccount gives the credential for an account at the authority, and the client of the registry. A
 // *registry.Account is one.
-type registryAccount interface {
+type RegistryAccount interface {
 	EAB(ctx context.Context, aic string) (*registry.EAB, error)
 	Client() *registry.Client
 }
 
 // revoked reports whether a certificate is revoked: by what its authority says, or a source of the app's option
 // revocation.
-func (c *Certificates) revoked(ctx context.Context, chain []*x509.Certificate, others []*Revocation) (bool, error) {
-	checkers := []*revocation.Checker{c.status}
-	for _, r := range others {
-		checkers = append(checkers, r.checker)
-	}
+func (c *Certificates) revoked(
+	ctx context.Context, chain []*x509.Certificate, others []*revocation.Checker,
+) (bool, error) {
 	var err error
-	for _, checker := range checkers {
+	for _, checker := range append([]*revocation.Checker{c.status}, others...) {
 		bad := checker.Check(ctx, chain, nil)
 		if refusal, is := errors.AsType[*revocation.Refusal](bad); is && refusal.Reason == revocation.Revoked {
 			return true, nil
@@ -285,8 +308,8 @@ func (c *Certificates) revoked(ctx context.Context, chain []*x509.Certificate, o
 	return false, err
 }
 
-// all returns the Keepers, in the order of their AICs.
-func (c *Certificates) all() (all []*agentca.Keeper) {
+// All returns the Keepers, in the order of their AICs.
+func (c *Certificates) All() (all []*agentca.Keeper) {
 	if c == nil || c.keepers.Load() == nil {
 		return nil
 	}
@@ -298,8 +321,8 @@ func (c *Certificates) all() (all []*agentca.Keeper) {
 	return all
 }
 
-// of returns the Keeper of an agent; nil for none.
-func (c *Certificates) of(aic string) *agentca.Keeper {
+// Of returns the Keeper of an agent; nil for none.
+func (c *Certificates) Of(aic string) *agentca.Keeper {
 	parsed, err := identity.ParseAIC(aic)
 	if err != nil || c == nil || c.keepers.Load() == nil {
 		return nil
@@ -307,9 +330,9 @@ func (c *Certificates) of(aic string) *agentca.Keeper {
 	return (*c.keepers.Load())[string(parsed)]
 }
 
-// clientCert returns the certificate that a Partner shows as a client.
-func (c *Certificates) clientCert(aic string) (*tls.Certificate, error) {
-	k := c.of(aic)
+// ClientCert returns the certificate that a Partner shows as a client.
+func (c *Certificates) ClientCert(aic string) (*tls.Certificate, error) {
+	k := c.Of(aic)
 	switch {
 	case aic == "":
 		return nil, errors.New("the registry has assigned no AIC to the Partner yet")
@@ -325,63 +348,25 @@ func (c *Certificates) clientCert(aic string) (*tls.Certificate, error) {
 	return nil, fmt.Errorf("there is no certificate of %s yet; see caddy aip certificates list", aic)
 }
 
-const (
-	bundleEvery = time.Hour
-	bundleRetry = 5 * time.Minute
-)
-
-// followBundle writes the roots of the authority to the file, each hour.
-func (c *Certificates) followBundle(ctx context.Context, log *slog.Logger) {
-	failed := ""
-	for wait := time.Duration(0); ; {
+// followRegistry has the certificates of an agent looked after at once when the registry has disabled it, which revokes
+// them, and when it has enabled it again.
+func (c *Certificates) followRegistry(ctx context.Context, keepers map[string]*agentca.Keeper) {
+	active := make(map[string]bool)
+	for {
+		changed := c.feed.Changed()
+		for aic, k := range keepers {
+			now := c.feed.Agent(aic)
+			if was, is := active[aic]; now.Known && is && was != now.Active {
+				k.Wake()
+			}
+			if now.Known {
+				active[aic] = now.Active
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(wait):
-		}
-		wait = bundleEvery
-		switch changed, err := c.writeBundle(ctx); {
-		case ctx.Err() != nil:
-		case err != nil:
-			wait = bundleRetry
-			if failed != err.Error() {
-				log.Warn("the roots of the authority of certificates cannot be had; those in the file stay",
-					"file", c.TrustBundle, "error", err)
-			}
-			failed = err.Error()
-		case changed:
-			log.Info("the roots of the authority of certificates have changed, and are in the file", "file", c.TrustBundle)
-			fallthrough
-		default:
-			failed = ""
+		case <-changed:
 		}
 	}
-}
-
-// writeBundle writes the roots to the file, unless it has them.
-func (c *Certificates) writeBundle(ctx context.Context) (changed bool, err error) {
-	file, err := conf.FileName(caddy.NewReplacer(), c.TrustBundle)
-	if err != nil {
-		return false, err
-	}
-	bundle, err := c.client.Bundle(ctx)
-	if err != nil {
-		return false, err
-	}
-	if before, err := os.ReadFile(file); err == nil && string(before) == string(bundle) {
-		return false, nil
-	}
-	part, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*")
-	if err != nil {
-		return false, err
-	}
-	_, err = part.Write(bundle)
-	err = errors.Join(err, part.Chmod(0o644), part.Sync(), part.Close())
-	if err == nil {
-		err = os.Rename(part.Name(), file)
-	}
-	if err != nil {
-		_ = os.Remove(part.Name())
-	}
-	return err == nil, err
 }

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package pki
 
 import (
 	"context"
 	"crypto/tls"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddytls"
 	"github.com/caddyserver/certmagic"
 
 	"github.com/aip-gateway/aip-gateway/acps/agentca"
@@ -25,8 +27,8 @@ type CertificateGetter struct {
 	// or that whose certificate has the name.
 	Partner string `json:"partner,omitempty"`
 
-	app *App
-	ctx caddy.Context // of the configuration
+	host *Host
+	ctx  caddy.Context // of the configuration
 }
 
 // CaddyModule returns the Caddy module information.
@@ -41,26 +43,27 @@ func (g *CertificateGetter) Provision(ctx caddy.Context) error {
 			return err
 		}
 	}
-	app, err := ctx.App("aip")
+	host, err := hostOf(ctx)
 	if err != nil {
 		return err
 	}
-	g.app = app.(*App)
-	if g.app.Certificates == nil {
+	if host.Certificates == nil {
 		return errors.New("get_certificate aip needs an authority: write the global option " +
 			"aip { certificates <directory> }")
 	}
-	g.ctx = ctx
-	g.app.shows(g)
+	g.host, g.ctx = host, ctx
+	host.mu.Lock()
+	defer host.mu.Unlock()
+	host.getters = append(host.getters, g)
 	return nil
 }
 
 // GetCertificate implements certmagic.Manager. Where it has no certificate, it returns an error, so that Caddy obtains
 // none from another authority in its place.
 func (g *CertificateGetter) GetCertificate(ctx context.Context, hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	ctx, cancel := context.WithTimeout(ctx, StartLimit)
 	defer cancel()
-	if err := g.app.configuration.Ready(ctx); err != nil {
+	if err := g.host.Ready(ctx); err != nil {
 		return nil, err
 	}
 	if pair := g.choose(hello); pair != nil {
@@ -72,12 +75,12 @@ func (g *CertificateGetter) GetCertificate(ctx context.Context, hello *tls.Clien
 // choose returns the certificate for a handshake; nil for none.
 func (g *CertificateGetter) choose(hello *tls.ClientHelloInfo) *tls.Certificate {
 	if g.Partner != "" {
-		if k := g.app.Certificates.of(g.Partner); k != nil {
+		if k := g.host.Certificates.Of(g.Partner); k != nil {
 			return k.Certificate(agentca.ServerAuth)
 		}
 		return nil
 	}
-	all, at, name := g.app.Certificates.all(), g.app.partnersAt(hello), hello.ServerName
+	all, at, name := g.host.Certificates.All(), g.host.At(hello), hello.ServerName
 	if len(at) > 0 {
 		all = slices.DeleteFunc(all, func(k *agentca.Keeper) bool { return !slices.Contains(at, k.AIC) })
 	}
@@ -90,6 +93,32 @@ func (g *CertificateGetter) choose(hello *tls.ClientHelloInfo) *tls.Certificate 
 		return all[0].Certificate(agentca.ServerAuth)
 	}
 	return nil
+}
+
+// GetterFor returns what gets the certificates for a host by get_certificate aip; nil for none.
+func GetterFor(app *caddytls.TLS, host string) *CertificateGetter {
+	if app.Automation == nil {
+		return nil
+	}
+	for _, policy := range app.Automation.Policies {
+		if host != "" && !Serves(policy.Subjects(), host) {
+			continue
+		}
+		for _, m := range policy.Managers {
+			if g, ok := m.(*CertificateGetter); ok {
+				return g
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+// Serves reports whether a site with hosts takes a name. One without hosts takes all.
+func Serves(hosts []string, name string) bool {
+	return len(hosts) == 0 || slices.ContainsFunc(hosts, func(host string) bool {
+		return certmagic.MatchWildcard(strings.ToLower(name), strings.ToLower(host))
+	})
 }
 
 // UnmarshalCaddyfile sets up the module from a Caddyfile. Syntax:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package pki
 
 import (
 	"crypto"
@@ -20,7 +20,7 @@ import (
 
 func init() {
 	caddy.RegisterModule(new(JWKS))
-	httpcaddyfile.RegisterHandlerDirective("aip_jwks", handler[JWKS])
+	httpcaddyfile.RegisterHandlerDirective("aip_jwks", conf.Handler[JWKS])
 	httpcaddyfile.RegisterDirectiveOrder("aip_jwks", httpcaddyfile.Before, "respond")
 }
 
@@ -34,12 +34,12 @@ type OwnIssuer struct {
 	Keys []string `json:"keys"`
 }
 
-// issuerOption returns what reads the option issuer. Syntax:
+// IssuerOption returns what reads the option issuer. Syntax:
 //
 //	issuer <name> {
 //		keys <file>...
 //	}
-func issuerOption(p *conf.Parser, into **OwnIssuer) func() {
+func IssuerOption(p *conf.Parser, into **OwnIssuer) func() {
 	return func() {
 		*into = new(OwnIssuer)
 		name := p.Val()
@@ -48,8 +48,8 @@ func issuerOption(p *conf.Parser, into **OwnIssuer) func() {
 	}
 }
 
-// read returns what signs; nil without an issuer.
-func (i *OwnIssuer) read() (*callerinfo.Issuer, error) {
+// Read returns what signs; nil without an issuer.
+func (i *OwnIssuer) Read() (*callerinfo.Issuer, error) {
 	if i == nil {
 		return nil, nil
 	}
@@ -84,15 +84,14 @@ func (*JWKS) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets up the handler.
 func (j *JWKS) Provision(ctx caddy.Context) error {
-	app, err := ctx.App("aip")
+	host, err := hostOf(ctx)
 	if err != nil {
 		return err
 	}
-	issuer := app.(*App).issuer
-	if issuer == nil {
+	if host.Issuer == nil {
 		return errors.New("there are no keys; set issuer in the global option aip")
 	}
-	j.keys = issuer.JWKS()
+	j.keys = host.Issuer.JWKS()
 	return nil
 }
 
