@@ -3,7 +3,6 @@
 package operator
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -33,10 +32,7 @@ func showAgentCard(a *Admin, r *http.Request) (any, error) {
 		out.Reason = "the agent has not sent its card yet; ask again"
 		return out, nil
 	case err != nil:
-		out.Reason = err.Error()
-		if e, ok := errors.AsType[*task.Error](err); ok {
-			out.Reason = cmp.Or(e.Detail, out.Reason) // without what the connection said
-		}
+		out.Reason = sentenceOf(err) // without what the connection said
 		return out, nil
 	case len(card.Raw) == 0:
 		out.Reason = "the agent shows no card"

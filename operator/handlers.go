@@ -3,6 +3,7 @@
 package operator
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -20,7 +21,7 @@ type Handler func(http.ResponseWriter, *http.Request) error
 // ServeHTTP answers a request, and one that has failed with the error as JSON.
 func (h Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := h(w, r); err != nil {
-		refused := Refused(err, error.Error)
+		refused := Refused(err, sentenceOf)
 		adminapi.Refuse(w, refused.Status, refused.Reason)
 	}
 }
@@ -41,6 +42,14 @@ func Refused(err error, sentence func(error) string) *Refusal {
 		return r
 	}
 	return &Refusal{Status: statusOf(err), Reason: sentence(err)}
+}
+
+// sentenceOf returns the sentence of an error.
+func sentenceOf(err error) string {
+	if e, ok := errors.AsType[*task.Error](err); ok {
+		return cmp.Or(e.Detail, err.Error())
+	}
+	return err.Error()
 }
 
 // statusOf returns the HTTP status of an error.

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
+	"github.com/aip-gateway/aip-gateway/task"
+)
+
+// TestTry: an operator starts, continues, completes and cancels a task, which is listed like others.
+func TestTry(t *testing.T) {
+	p := newAlone(t, nil)
+	asked := p.try("ask", task.AwaitingInput)
+	want := adminapi.TaskName{Partner: "P", Leader: asked.Leader, Task: asked.Task}
+	if diff := cmp.Diff(want, asked.TaskName); diff != "" || asked.AgentName != "maps" || asked.Session == "" {
+		t.Errorf("the task is %+v (-want +got):\n%s", asked, diff)
+	}
+	order := func(command, id, text string) {
+		t.Helper()
+		var of adminapi.Task
+		p.ask("POST", adminapi.TryPartner,
+			`{"partner":"maps","command":"`+command+`","task":"`+id+`","text":"`+text+`"}`, &of)
+		if of.Task != id {
+			t.Errorf("%s is answered with %+v", command, of)
+		}
+	}
+	order("continue", asked.Task, "blue")
+	p.await(asked.Task, task.AwaitingCompletion)
+	order("complete", asked.Task, "")
+	p.await(asked.Task, task.Completed)
+	slow := p.try("slow 60", task.Working)
+	order("cancel", slow.Task, "")
+	p.await(slow.Task, task.Canceled)
+
+	const form = `Bad Request: the body must be {"partner": "…", "command": "…", "task": "…", "text": "…"}; ` +
+		"a start has no task"
+	p.refuses(map[string]string{
+		"POST /aip/try {}": form,
+		`POST /aip/try {"partner":"P","command":"start","task":"t"}`: form,
+		`POST /aip/try {"partner":"P","command":"continue"}`:         form,
+		`POST /aip/try {"partner":"P","unknown":1}`:                  form,
+		`POST /aip/try {"partner":"P","command":"get","task":"t"}`: `Bad Request: command is "get", but must be start, ` +
+			`continue, complete or cancel`,
+		`POST /aip/try {"partner":"Q","command":"start"}`: `Conflict: the Partner "Q" is not in the configuration`,
+	})
+}
