@@ -39,12 +39,12 @@ var quiet = slog.New(slog.DiscardHandler)
 type memoryDriver struct{}
 
 func (memoryDriver) Location() string { return "" }
+
 func (memoryDriver) Open(*slog.Logger) (replay.Store, error) {
 	return replay.NewMemory(replay.Settings{}), nil
 }
-func (memoryDriver) Settings() replay.Settings                        { return replay.Settings{} }
-func (memoryDriver) named() node.Store                                { return node.Store{Driver: memoryDriver{}, Name: "memory"} }
-func (p *aloneGateway) configured(*node.Configuration) *Configuration { return &p.has }
+
+func (memoryDriver) Settings() replay.Settings { return replay.Settings{} }
 
 // aloneGateway is a gateway alone with its store. It has one Partner, P, with the title maps.
 type aloneGateway struct {
@@ -68,11 +68,12 @@ func newAlone(t *testing.T, change func(*node.Partner, *gateway.Config)) *aloneG
 	})
 	process := node.NewProcess(node.Host{})
 	process.Beside = func(n *node.Node) node.Beside {
-		p.Admin = Open(n, Config{Log: quiet, Past: history.New(), Of: p.configured})
+		p.Admin = Open(n, Config{Log: quiet, Past: history.New(),
+			Of: func(*node.Configuration) *Configuration { return &p.has }})
 		return p.Admin
 	}
 	p.configuration = process.NewConfiguration()
-	if err := p.configuration.Open(memoryDriver{}.named()); err != nil {
+	if err := p.configuration.Open(node.Store{Driver: memoryDriver{}, Name: "memory"}); err != nil {
 		t.Fatal(err)
 	}
 	of := &node.Partner{Name: "P", Title: "maps", AIC: "A.1", Agent: p.agent.URL, URL: "http://localhost/maps"}

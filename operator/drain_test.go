@@ -4,6 +4,7 @@ package operator
 
 import (
 	"context"
+	"fmt"
 	"net/http/httptest"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
+	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // several is the part of a gateway in a store that it shares with another one.
@@ -18,6 +20,17 @@ type several struct {
 	node.SharedStore
 	drains bool
 	other  string // the state of the other gateway
+	moved  string // a shard, and where it went
+}
+
+func (s *several) Count() int { return 4 }
+
+func (s *several) Move(_ context.Context, shard int, to string) error {
+	if to == "me" {
+		return task.Errorf(task.UnsupportedOperation, "it has it")
+	}
+	s.moved = fmt.Sprint(shard, " to ", to)
+	return nil
 }
 
 func (s *several) Drain(_ context.Context, _ string, drain bool) (string, error) {

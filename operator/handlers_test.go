@@ -29,8 +29,9 @@ func TestAdmitted(t *testing.T) {
 		"GET /aip/cluster?full=1": `Bad Request: there is no "full"; use brief`,
 		"GET /aip/groups?state=odd": "Bad Request: state is \"odd\", but must be one of " +
 			"[joining joined reconnecting waiting unregistered leaving]",
-		"GET /aip/certificates?partner=P":     `Bad Request: there is no "partner": the route takes no parameters`,
-		"GET /aip/tasks/events?partner=P":     "Bad Request: name the task by partner, leader and task, as the list of tasks does",
+		"GET /aip/certificates?partner=P": `Bad Request: there is no "partner": the route takes no parameters`,
+		"GET /aip/tasks/events?partner=P": "Bad Request: " +
+			"name the task by partner, leader and task, as the list of tasks does",
 		"POST /aip/registrations?partner=P":   "Bad Request: a registration has no query; name the Partner in the body",
 		"GET /aip/agents/settings?partner=Q":  `Conflict: the Partner "Q" is not in the configuration`,
 		"GET /aip/agents/card?partner=nobody": `Conflict: the Partner "nobody" is not in the configuration`,

@@ -18,7 +18,8 @@ import (
 // TestParseDuration: durations may have days.
 func TestParseDuration(t *testing.T) {
 	for text, want := range map[string]time.Duration{
-		"90s": 90 * time.Second, "2d": 48 * time.Hour, "1d12h": 36 * time.Hour, "0.5d": 12 * time.Hour, "-1d": -24 * time.Hour,
+		"90s": 90 * time.Second, "2d": 48 * time.Hour, "1d12h": 36 * time.Hour, "0.5d": 12 * time.Hour,
+		"-1d":  -24 * time.Hour,
 		"1d1d": 48 * time.Hour, "1h30m": 90 * time.Minute,
 		"": -1, "d": -1, "10": -1, "1.2.3d": -1, "ten": -1, "1d ": -1, "1w": -1,
 		strings.Repeat("1h", 60): -1,
