@@ -100,8 +100,8 @@ func TestTasks(t *testing.T) {
 	p.refuses(map[string]string{
 		"POST " + adminapi.CancelTask + " " + name(asked, ""): "Conflict: the task is canceled, and cannot be canceled " +
 			"any more",
-		"POST " + adminapi.FailTask + " {}": `Bad Request: the body must be {"partner": "…", "leader": "…", "task": "…", ` +
-			`"reason": "…"}; the reason may be missing`,
+		"POST " + adminapi.FailTask + " {}": `Bad Request: the body must be {"partner": "…", "leader": "…", ` +
+			`"task": "…", "reason": "…"}; the reason may be missing`,
 	})
 }
 
