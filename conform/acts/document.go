@@ -168,6 +168,8 @@ type Expect struct {
 	Body    any            `yaml:"body"`
 	// Error is an assertion about the error of an answer, by its JSON.
 	Error any `yaml:"error"`
+	// Envelope is an assertion about the whole answer of an operation.
+	Envelope any `yaml:"envelope"`
 }
 
 // ExpectError says which error an answer is (ACTS §6.2). Error is a name of the protocol file, Code an assertion about
@@ -318,13 +320,15 @@ func (e *Expect) UnmarshalYAML(node *yaml.Node) error {
 		Headers map[string]any `yaml:"headers"`
 		Body    any            `yaml:"body"`
 		Error   any            `yaml:"error"`
+		Around  any            `yaml:"envelope"`
 		Members map[string]any `yaml:",inline"`
 	}
 	var read plain
 	if err := node.Decode(&read); err != nil {
 		return err
 	}
-	*e = Expect{Status: read.Status, Headers: read.Headers, Body: read.Body, Error: read.Error}
+	*e = Expect{Status: read.Status, Headers: read.Headers, Body: read.Body, Error: read.Error,
+		Envelope: read.Around}
 	if len(read.Members) > 0 {
 		if read.Body != nil {
 			return fmt.Errorf("line %d: expect has a body, and members beside it", node.Line)

@@ -19,6 +19,8 @@ type Protocol struct {
 	Operations map[string]Operation `yaml:"operations"`
 	// Errors are the codes of errors by their names.
 	Errors map[string]int `yaml:"errors"`
+	// Headers go with each request.
+	Headers map[string]string `yaml:"headers"`
 	// Events says what an event of a stream is.
 	Events EventForm `yaml:"events"`
 	// State is the path of the state in a task; Transitions are those that may follow each other.
@@ -39,7 +41,7 @@ type Operation struct {
 	Stream bool           `yaml:"stream"`
 	Params map[string]any `yaml:"params"`
 	// Root is the path of the domain object in the answer: result, if empty.
-	Root string `yaml:"root"`
+	Root *string `yaml:"root"`
 }
 
 // EventForm says where in the data of an event its parts are.
@@ -47,6 +49,8 @@ type EventForm struct {
 	Root     string `yaml:"root"`     // of the domain object
 	Sequence string `yaml:"sequence"` // its number, from the data's top
 	State    string `yaml:"state"`    // the state that it has, from its root
+	// Kinds are the members that name the kind of an object in them, and these names in ACTS.
+	Kinds map[string]string `yaml:"kinds"`
 }
 
 // Transition is one that the protocol permits. From is empty for the first state.

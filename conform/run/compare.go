@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/conform/acts"
+)
+
+// compare returns how what came of a step differs from all that it expects.
+func (t *testing) compare(s *acts.Step, o *outcome, v verifier) ([]acts.Mismatch, error) {
+	if o.exchange == nil {
+		return t.assertions(s, v)
+	}
+	found, err := t.answer(s, o, v)
+	if err != nil {
+		return nil, err
+	}
+	if s.Open != nil {
+		if err := t.open(s, o, v); err != nil {
+			return nil, err
+		}
+	}
+	for _, l := range s.Lexical {
+		more, err := lexical(l, o)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, more...)
+	}
+	if len(found) > 0 {
+		return found, nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Capture)) {
+		if !t.scope.capture(s.ID, name, s.Capture[name], o) && s.Open == nil {
+			found = append(found, acts.Mismatch{Path: s.Capture[name], Expected: "a value", Actual: o.exchange.Got()})
+		}
+	}
+	more, err := t.assertions(s, v)
+	return append(found, more...), err
+}
+
+// answer compares with expect, expect_error, expect_stream, expect_handshake and expect_any.
+func (t *testing) answer(s *acts.Step, o *outcome, v verifier) ([]acts.Mismatch, error) {
+	e := o.exchange
+	if e.Err != nil && s.ExpectHandshake == "" && s.Open == nil && len(s.ExpectAny) == 0 {
+		return []acts.Mismatch{{Expected: "an answer", Actual: e.Err.Error()}}, nil
+	}
+	found, err := v.outcome(o, acts.Outcome{Expect: s.Expect, ExpectError: s.ExpectError, ExpectStream: s.ExpectStream,
+		ExpectHandshake: s.ExpectHandshake})
+	if err != nil {
+		return nil, err
+	}
+	if within := millis(s.WithinMS); within > 0 && s.Webhook == nil && s.AwaitEvent == nil && e.Took > within {
+		found = append(found, acts.Mismatch{Expected: fmt.Sprintf("an answer within %v", within),
+			Actual: e.Took.Round(time.Millisecond).String()})
+	}
+	if len(s.ExpectAny) == 0 {
+		return found, nil
+	}
+	var all []acts.Mismatch
+	for _, one := range s.ExpectAny {
+		more, err := v.outcome(o, one)
+		if err != nil {
+			return nil, err
+		}
+		if len(more) == 0 {
+			return found, nil
+		}
+		all = append(all, more...)
+	}
+	for i := range all {
+		all[i].Expected = "(one of) " + all[i].Expected
+	}
+	return append(found, all...), nil
+}
+
+// open finds the reading that the Partner has.
+func (t *testing) open(s *acts.Step, o *outcome, v verifier) error {
+	seen := Reading{Question: s.Open.Question, Section: cmp.Or(s.Open.Section, t.test.Section), ID: "another"}
+	for _, reading := range s.Open.Readings {
+		found, err := v.outcome(o, reading)
+		var unknown *acts.UnknownError
+		if err != nil && !errors.As(err, &unknown) {
+			return err
+		}
+		if err == nil && len(found) == 0 {
+			seen.ID, seen.Says = reading.ID, reading.Says
+			break
+		}
+	}
+	if seen.ID == "another" {
+		seen.Got = o.exchange.Got()
+	}
+	t.result.Readings = append(t.result.Readings, seen)
+	return nil
+}
+
+func (t *testing) assertions(s *acts.Step, v verifier) (found []acts.Mismatch, err error) {
+	for _, a := range s.Assertions {
+		more, err := v.named(a)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, more...)
+	}
+	return found, nil
+}
+
+func lexical(l acts.Lexical, o *outcome) ([]acts.Mismatch, error) {
+	pattern, err := regexp.Compile(l.Matches)
+	if err != nil {
+		return nil, err
+	}
+	bytes, has := o.lexeme(l.Path)
+	if !has {
+		return []acts.Mismatch{{Path: l.Path, Expected: "bytes as " + l.Matches, Actual: "no such member"}}, nil
+	}
+	if !pattern.MatchString(bytes) {
+		return []acts.Mismatch{{Path: l.Path, Expected: "bytes as " + l.Matches, Actual: bytes}}, nil
+	}
+	return nil, nil
+}

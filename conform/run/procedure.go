@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aip-gateway/aip-gateway/conform/acts"
+)
+
+// procedures are functions for what the format cannot say. Each returns what differs.
+var procedures = map[string]func(*testing, context.Context, *acts.Step, verifier) ([]acts.Mismatch, error){}
+
+func (t *testing) procedure(ctx context.Context, s *acts.Step, v verifier) (*outcome, error) {
+	do := procedures[s.Procedure]
+	if do == nil {
+		return nil, fmt.Errorf("this runner has no procedure %s", s.Procedure)
+	}
+	t.result.Procedures = append(t.result.Procedures, s.Procedure)
+	found, err := do(t, ctx, s, v)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) > 0 {
+		return nil, t.fail(s, t.last, found)
+	}
+	return &outcome{}, nil
+}
