@@ -19,16 +19,16 @@ import (
 // AAC has the gateway check the access tokens that callers send beside their certificates (AAC v02.02), as
 // Authorization: Bearer. They say on whose behalf a caller acts.
 type AAC struct {
-	// The issuers whose tokens are accepted. Required.
+	// An issuer. Required.
 	Issuers []Issuer `json:"issuers,omitempty"`
 
-	// Other names of this Partner in the claim aud of tokens. Default: none; it is acps:agent: and aic.
+	// Other names of this Partner in aud. Default: none, only acps:agent: and aic.
 	Audiences []string `json:"audiences,omitempty"`
 
-	// Refuses calls without a token, over every transport. Default: a caller that acts for itself needs none.
+	// Refuses calls without a token. Default: false; a caller for itself needs none.
 	Require bool `json:"require,omitempty"`
 
-	// Whether a token may be used for several calls (off), or for one alone (refuse). Default: off.
+	// Whether a token counts once (refuse). Default: off.
 	Replay string `json:"replay,omitempty"`
 
 	TokenVerification
@@ -36,10 +36,10 @@ type AAC struct {
 
 // Issuer is who signs tokens.
 type Issuer struct {
-	// The claim iss of its tokens.
+	// Its claim iss.
 	Issuer string `json:"issuer"`
 
-	// The URL of its keys. Default: what its OpenID configuration says; then issuer is a URL.
+	// The URL of its keys. Default: as its OpenID configuration says.
 	JWKS string `json:"jwks,omitempty"`
 }
 

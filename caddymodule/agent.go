@@ -25,60 +25,54 @@ import (
 
 // AgentConfig is how the agent is reached.
 type AgentConfig struct {
-	// The agent's dialect: a2a (its version is found out, from its card and by requests), a2a/1.0, a2a/1.0-rest,
-	// a2a/1.0-grpc, a2a/0.3 (also 0.2), a2a/legacy (tasks/send, A2A before 0.2), aip, aip/2, agentapi, aun, or
-	// aun-assignee (an agent of AUN that connects to the gateway). Default: a2a.
+	// Its dialect: a2a (any version, found out), a2a/1.0, a2a/1.0-rest, a2a/1.0-grpc, a2a/0.3, a2a/legacy, aip, aip/2,
+	// agentapi, aun or aun-assignee (see docs/dialects.md). Default: a2a.
 	Dialect string `json:"dialect,omitempty"`
 
-	// The http or https URL of the agent; for a2a, the URL where its card is; for aun-assignee, its AID. For aun, the wss
-	// URL of its gateway, or with the path /acp of the agent itself. Default for aun: found out, at gateway.{issuer} and
-	// then at the AID's own host.
+	// Its URL, at most 400 bytes, without placeholders; for aun, the wss URL of its gateway or, at /acp, of the agent.
+	// Default for aun: found out.
 	URL string `json:"url,omitempty"`
 
-	// The AIC of an agent of AIP, in place of its URL: where it is, and its version, is found out by the option find of
-	// the app. Its certificate must have this AIC. The dialect aip is then any version. Default: none.
+	// For AIP, its AIC instead, also required in its certificate: find has the place.
 	AIC string `json:"aic,omitempty"`
 
-	// The card of the agent: an http or https URL, which gets header_up and tls only if it is at the host and port of the
-	// agent, or a file. Default: an agent of A2A is asked for it; for any other agent it is made of name and card.
+	// The agent's card, for its version and for the Partner's cards. A URL gets header_up and tls only at the agent's own
+	// scheme, host and port. Read again after a minute. Default: an agent of A2A is asked.
 	Card string `json:"card,omitempty"`
 
-	// Header fields of every request to the agent, such as its credentials. Values may hold placeholders, for example
-	// {env.TOKEN}. They are never logged. Default: none.
+	// A header field of every request to the agent. May hold placeholders, and be repeated; never logged. Default: none.
 	HeaderUp http.Header `json:"header_up,omitempty"`
 
-	// The certificates of both ends, for https.
+	// Certificates of both ends.
 	TLS AgentTLS `json:"tls,omitzero"`
 
-	// How the gateway names the caller to the agent. Not for agents of AUN. Default: not at all.
+	// The caller's name for the agent: see docs/security.md#what-the-agent-is-told. Not for AUN. Default: not told.
 	Caller AgentCaller `json:"caller,omitzero"`
 
-	// How long a turn may be silent before it fails. Default: 5m.
+	// Silence of the agent during a turn before it fails; an answer without a stream must also end within as much again.
+	// Default: 5m.
 	Timeout caddy.Duration `json:"timeout,omitempty"`
 
-	// How long a start or continue is retried that has not reached the agent, because the agent refuses connections or
-	// they break. Then the task fails. 0 means no retry. Default: 10s.
+	// The time to send a start or continue again to an agent out of reach. 0: not at all. Default: 10s.
 	RetryFor *caddy.Duration `json:"retry_for,omitempty"`
 
-	// Whether starts and continues ask the agent for streams: on, off, or auto, as its card says, and unless its streams
-	// fail. Only for agents of A2A and AIP. Default: auto.
+	// Whether starts and continues ask for streams; auto: as the card says, until one fails. Set off where streams break
+	// on their way. Only for A2A and AIP. Default: auto.
 	Streams string `json:"streams,omitempty"`
 
-	// What happens to a start or continue that may have reached the agent, though the agent says that it does not have it.
+	// A message after a broken connection, unknown to the agent: sent again where this is proven safe, see
+	// docs/getting-started.md#after-a-crash.
 	Resend Resend `json:"resend,omitzero"`
 
-	// How many requests the agent gets at the same time, which is also the number of connections to it. An eighth is
-	// reserved for get and cancel. Further starts and continues wait, and the Leaders take turns; when sixteen times as
-	// many wait, or those of one Leader are as many as there is room left, new ones are refused. At least 2. Default: a
-	// quarter of the files that the process may open, 16 to 16384.
+	// Requests to the agent at the same time, and connections; further turns wait in turn. At least 2. See
+	// docs/production.md#more-turns-than-an-agent-takes. Default: a quarter of the process's files, 16 to 16384.
 	MaxRuns int `json:"max_runs,omitempty"`
 
-	// How many starts and continues of one Leader the agent gets at the same time; further ones of this Leader wait,
-	// also while the agent is free. Default: no bound but max_runs.
+	// Starts and continues of one Leader at the same time, even while the agent is free. Default: no bound.
 	MaxRunsPerLeader int `json:"max_runs_per_leader,omitempty"`
 
-	// How often the agent is asked for a task that does not exist, so that the health routes know its state before a
-	// turn needs it. Only for agents of A2A and AIP. Default: never.
+	// The interval of a question to know the agent's health before a turn. At least 1s. Only for A2A and AIP. Default:
+	// never.
 	Check caddy.Duration `json:"check,omitempty"`
 
 	AgentAPISettings

@@ -13,12 +13,10 @@ import (
 
 // AgentAPISettings are those of an agent of the dialect agentapi only.
 type AgentAPISettings struct {
-	// What a Leader sees of the agent's messages that are no answers, such as its reasoning and the tools that it
-	// calls: none, status or product. Default: none.
+	// For agentapi: reasoning and tools for the Leader. Default: none.
 	Expose string `json:"expose,omitempty"`
 
-	// The path, on the agent's host, by which a run is stopped: a POST with the user_id and session_id of the run.
-	// Default: none. Then a cancel closes the connection, and the agent may continue its work.
+	// For agentapi: the path to stop a run. Default: none; the connection is closed.
 	CancelPath string `json:"cancel_path,omitempty"`
 }
 

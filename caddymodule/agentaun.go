@@ -22,19 +22,16 @@ import (
 
 // AUNSettings are those of an agent of the dialect aun only.
 type AUNSettings struct {
-	// The AID of the agent.
+	// For AUN, its AID.
 	AID string `json:"aid,omitempty"`
 
-	// The file with the gateway's own AID: its private key, readable by its owner only, and its certificate. caddy aip
-	// aun-id makes it. Default: cert of the option aun.
+	// For aun: the file with the gateway's AID, from `caddy aip aun-id`, with mode 0600. Default: cert of aun.
 	Identity string `json:"identity,omitempty"`
 
-	// PEM files with the roots, and intermediates, of the certificates of AUN that are trusted. Default: roots of the
-	// option aun.
+	// For aun: PEM files with the roots of its certificates. Default: roots of aun.
 	Roots []string `json:"roots,omitempty"`
 
-	// How long an agent that has messages and no tasks may say nothing after a message until its turn is over: it need
-	// not report the end. Default: 10s.
+	// For aun: silence after a message before the turn is over, of an agent with messages and no tasks. Default: 10s.
 	IdleWindow caddy.Duration `json:"idle_window,omitempty"`
 }
 

@@ -22,17 +22,16 @@ type AgentCaller struct {
 	// By the header fields Aip-Leader, Aip-Proof, Aip-Subject, Aip-Task and Aip-Session. Default: false.
 	Headers bool `json:"headers,omitempty"`
 
-	// By a token that the option issuer signs. Default: none.
+	// By a token from the option issuer. Default: none.
 	JWT *AgentCallerJWT `json:"jwt,omitempty"`
 }
 
 // AgentCallerJWT is a token in every request to the agent.
 type AgentCallerJWT struct {
-	// The aud of the token. Default: acps:agent: and the aic in the tls of the agent, otherwise the scheme and the host of
-	// its URL.
+	// Its aud. Default: acps:agent: and the aic in tls, else the scheme and host of the URL.
 	Audience string `json:"audience,omitempty"`
 
-	// The header field of the token. In Authorization it is a bearer token. Default: Aip-Token.
+	// Its header field; in Authorization a bearer token. Default: Aip-Token.
 	Header string `json:"header,omitempty"`
 }
 

@@ -18,14 +18,13 @@ import (
 // at the end, or never: by default, the message is sent again only to one that was seen to know a task while it works
 // on it, and once. Otherwise the task fails, and says so.
 type Resend struct {
-	// How long the agent is asked for the message, again and again, before that. 0 means once. Default: 10s.
+	// after: the time of questions about it before; with store jetstream at least twice its lease. 0: once. Default: 10s.
 	After *caddy.Duration `json:"after,omitempty"`
 
-	// Such a message is never sent again: after this time, the task fails, and says that it is unknown whether the agent
-	// acts on the message. Default: false.
+	// never: the task fails after this time. Default: false.
 	Never bool `json:"never,omitempty"`
 
-	// Such a message is sent again whatever the agent was seen to know: the agent does no work twice. Default: false.
+	// always: it is sent again like any other, to an agent without double work for one id. Default: false.
 	Always bool `json:"always,omitempty"`
 }
 

@@ -18,30 +18,29 @@ import (
 //
 // # Which server is meant
 //
-// The root of ACPs signs any host name, and so only the AIC says whose a server is. With aic, the certificate must have
-// this AIC, or one of several, and the host name is not looked at; verify both asks for the name as well. It is checked
-// with each connection, also where a session is resumed. Another server gets no request.
+// The root of ACPs signs any host name, and so only the AIC proves a server. With aic, the certificate must have one of
+// these AICs, and the host name does not count; verify both asks for the name as well. Each connection is checked, a
+// resumed one, too. Another server gets no request.
 type AgentTLS struct {
-	// PEM files with the trusted roots of the agent's certificate. Default: the system's.
+	// PEM files with the roots of the agent, read at load. Default: the system's.
 	CA []string `json:"ca,omitempty"`
 
-	// The PEM file with the gateway's client certificate, which AIP Partners require. Default: none.
+	// PEM files with the gateway's client certificate and its key, as AIP Partners require, read at each connection.
 	Cert string `json:"cert,omitempty"`
 
-	// The PEM file with the key of cert. Required with it.
+	// Default: none.
 	Key string `json:"key,omitempty"`
 
-	// Whether connections show the certificate that the app's option certificates obtains for the Partner, in place of
-	// cert and key. The receivers in certificate_for of the app's notify are shown it, too. Default: false.
+	// aip: the one from the option certificates.
 	Obtained bool `json:"obtained,omitempty"`
 
-	// The host name in the agent's certificate. Default: the host of its URL.
+	// The name in the agent's certificate. Default: the host of its URL.
 	ServerName string `json:"server_name,omitempty"`
 
 	ServerIdentity
 
-	// Whether the agent's certificate is refused where it is revoked, by the sources of the app's option revocation, with
-	// each connection. Default: it is not asked.
+	// Refuses a revoked certificate, or one without an answer, by the sources of revocation, at each connection. Default:
+	// false.
 	Revocation bool `json:"revocation,omitempty"`
 
 	judge judge // set with Revocation

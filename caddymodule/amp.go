@@ -27,22 +27,19 @@ import (
 // AMP says what is reported of each Partner with an AIC to a monitor, by the Agent Monitoring Protocol: records in
 // files that a forwarder follows.
 type AMP struct {
-	// The directory of the files. It is made if it is missing. Default: the environment variable AMP_LOG_DIR.
+	// The directory, made if missing. Default: the environment variable AMP_LOG_DIR.
 	Dir string `json:"dir,omitempty"`
 
-	// What is reported: heartbeat (the agent is alive), metrics (once a minute: load, and how calls went), access (each
-	// call) and audit (each call that changes something or was refused; signed). Default: heartbeat.
+	// Types of records: heartbeat, metrics, access and audit. Default: heartbeat.
 	Records []string `json:"records,omitempty"`
 
-	// How the members of records are named: camel, as the specification has it, or snake, as the software of ACPs 2.2
-	// reads them. Default: camel.
+	// Names of members: as in the specification (logType), or as in the software of ACPs 2.2 (log_type). Default: camel.
 	Names string `json:"names,omitempty"`
 
-	// The certificates whose keys sign the records of audit, each with the AIC of a Partner. Default: none.
+	// Signatures of records. Default: none.
 	Sign []KeyPair `json:"sign,omitempty"`
 
-	// Whether the records of other Partners are signed by the key of the certificate for clients that the app's option
-	// certificates obtains for each. Default: false.
+	// aip: the certificates from the option certificates sign for all other Partners. Default: false.
 	SignObtained bool `json:"sign_obtained,omitempty"`
 
 	signers ampSigners
@@ -50,10 +47,11 @@ type AMP struct {
 
 // KeyPair is a certificate with its key, which are read again when they are needed.
 type KeyPair struct {
-	// The PEM file with the certificate.
+	// PEM files with a Partner's certificate and its key (Ed25519, P-256 or RSA), to sign its records of audit; read each
+	// minute. May be repeated.
 	Cert string `json:"cert"`
 
-	// The PEM file with its key.
+	// Default: none.
 	Key string `json:"key"`
 }
 

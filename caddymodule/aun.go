@@ -35,31 +35,32 @@ import (
 // AUN is the gateway as a gateway of AUN: clients connect to the site with the aip_aun directive, and reach all
 // Partners with aun in their callers. Files are read when the configuration is loaded.
 type AUN struct {
-	// The AID of the gateway. Default: that of the certificate.
+	// The AID of the gateway. Default: that of cert.
 	AID string `json:"aid,omitempty"`
 
-	// The PEM file with the private key and the certificates of the gateway's AID, as caddy aip aun-id makes it. Only its
-	// owner may read it.
+	// The PEM file with the key and the certificates of the gateway's AID, from `caddy aip aun-id`, with mode 0600.
+	// Required.
 	Cert string `json:"cert,omitempty"`
 
-	// PEM files with the roots, and the issuers below them, that the certificates of clients must chain to.
+	// PEM files with the roots of clients' certificates, and issuers below them. Required.
 	Roots []string `json:"roots,omitempty"`
 
-	// The files with the lists of revoked certificates, in PEM or DER. A file may have several. Default: none.
+	// Files with lists of revoked certificates, in PEM or DER; also served at /pki/crl.json. After a change run `caddy
+	// reload --force`. Default: none.
 	CRL []string `json:"crl,omitempty"`
 
-	// The issuer whose tokens the gateway makes: they name auth.{issuer}. Default: the issuer of the gateway's AID.
+	// The issuer of the gateway's tokens, auth.<name>. Default: that of aid.
 	Issuer string `json:"issuer,omitempty"`
 
-	// PEM files with the public keys whose tokens are accepted, by the issuer that the keys are of: they speak for AIDs of
-	// that issuer, and for no others. Default: none.
+	// PEM files with the public keys of an issuer, for tokens of its own AIDs only. Other gateways serve theirs at
+	// /pki/token-key.pem. Default: none.
 	JWTKeys map[string][]string `json:"jwt_keys,omitempty"`
 
-	// PEM files with the certificates of agents' AIDs, as their issuers have given them, for clients that verify whom they
-	// write to. Default: none.
+	// PEM files with the certificates of Partners' AIDs, for clients with verification. Default: none; the gateway makes
+	// them.
 	AgentCerts []string `json:"agent_certs,omitempty"`
 
-	// The hosts of pages whose scripts may connect, beside that of the request. Default: none.
+	// Hosts of pages with scripts for AUN, beside that of the request. A star is any part of a name. Default: none.
 	Origins []string `json:"origins,omitempty"`
 
 	identity  *aun.Identity

@@ -21,10 +21,9 @@ func init() {
 	httpcaddyfile.RegisterDirectiveOrder("aip_aun", httpcaddyfile.Before, "respond")
 }
 
-// AUNSite is where AUN clients connect: by WebSocket at aun and ws, in peer mode at acp. It also serves the public
-// documents of AUN on the hosts of its site: /.well-known/aun-gateway, /health, /pki/*, and on an agent's host its
-// agent.md. All other requests go to the next handler. It has no options; those of AUN are the option aun of the global
-// option aip.
+// AUNSite takes WebSockets of AUN clients at paths with aun, ws or (peer mode) acp at their end, and serves
+// /.well-known/aun-gateway, /health, /pki/ and, on the hosts of agents, /agent.md. All other requests go to the next
+// handler.
 type AUNSite struct {
 	app *App
 }

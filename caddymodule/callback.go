@@ -19,9 +19,9 @@ func init() {
 	httpcaddyfile.RegisterDirectiveOrder("aip_callback", httpcaddyfile.Before, "respond")
 }
 
-// Callback receives the push notifications of agents. It belongs on a site that agents can reach, at the URL in
-// callback of the aip option's notify. Agents need no certificate there, because every turn has its own address and
-// token. It has no options.
+// Callback receives pushes of agents, at the URL of notify { callback }, on a site without client certificates: each
+// turn has its own address and token, REDACTED in the access log. It answers every request, so give it a matcher. See
+// docs/webhooks.md#agents-that-push.
 type Callback struct{}
 
 // CaddyModule returns the Caddy module information.

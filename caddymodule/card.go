@@ -21,40 +21,38 @@ import (
 
 // CardConfig is what the Partner's cards contain besides the content of the agent's card.
 type CardConfig struct {
-	// What happens to a card that the agent has signed: drop (the gateway serves its own card without a signature), keep
-	// (the agent's card is served unchanged, with the agent's URLs) or refuse (no card is served). Default: drop.
+	// The card of an agent with a signature: drop (ours without one), keep (the agent's unchanged, with its URLs) or
+	// refuse (502). Default: drop.
 	Signatures string `json:"signatures,omitempty"`
 
-	// The version of the ACS: 01.00, 02.01 or 02.02. Default: 02.01 for an AIC with dots, otherwise 01.00.
+	// The version of the ACS. Default: 02.01 for an AIC with dots, otherwise 01.00.
 	ACS string `json:"acs,omitempty"`
 
-	// The version of the Partner, in the ACS. A registry keeps each version as it is: another content needs another one.
-	// Default: that in the agent's card.
+	// The Partner's version, another one for another content. Default: that in the agent's card.
 	Version string `json:"version,omitempty"`
 
-	// The name of the provider of the Partner, in the ACS. Default: that of the provider in the agent's card.
+	// The provider. Default: that in the agent's card.
 	Organization string `json:"organization,omitempty"`
 
-	// The URL of the provider, in the ACS. Default: that of the provider in the agent's card.
+	// Its URL. Default: that in the agent's card.
 	OrganizationURL string `json:"organization_url,omitempty"`
 
-	// The department of the provider, in the ACS. Default: none.
+	// Its department. Default: none.
 	Department string `json:"department,omitempty"`
 
-	// The code of the provider's country, in the ACS. Default: CN.
+	// The code of its country. Default: CN.
 	Country string `json:"country,omitempty"`
 
-	// The licence of the provider, which ACS 01.00 requires. Default: none.
+	// Its licence, required in ACS 01.00. Default: none.
 	License string `json:"license,omitempty"`
 
-	// The URL at which the CA of ACS 01.00 finds the answers to its challenges. Default: none.
+	// The URL of aip_challenge for the CA, in ACS 01.00. Default: none.
 	CAChallengeURL string `json:"ca_challenge_url,omitempty"`
 
-	// How many days the certificates of the Partner are to be valid, in the ACS since 02.01. Default: the CA decides.
+	// Days of certificates, 1 to 1825, since ACS 02.01. Default: the CA decides.
 	RequestedValidity int `json:"requested_validity,omitempty"`
 
-	// The file with the ACS as it is registered. A warning says where the one that is served differs from it. It is read
-	// whenever they are compared. Default: none.
+	// The file with the ACS as registered; a warning names differences. Needs public_url. Default: none.
 	Registered string `json:"registered,omitempty"`
 }
 

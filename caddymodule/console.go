@@ -26,31 +26,25 @@ func init() {
 	httpcaddyfile.RegisterDirectiveOrder("aip_console", httpcaddyfile.Before, "respond")
 }
 
-// Console serves the web page for operators at /aip/console/, and the routes of the admin API that the page uses. All
-// other requests go to the next handler. It shows the contents of all tasks and identifies no one, so the site must
-// admit operators only. See docs/operations.md#the-console.
+// Console serves the page for operators at /aip/console/, and its routes of the admin API. All other requests go to the
+// next handler. It shows the contents of all tasks and identifies no one. See docs/operations.md#the-console.
 //
 // Without public, a configuration is refused at load unless one of these is proven of everyone at the console:
 //
 //   - They connect from this machine: bind 127.0.0.1, or a Unix socket.
-//   - They have client certificates (client_auth with require_and_verify), and none of these opens an aip_gateway. That
-//     is known of the pools file, aip_file and inline, and of certificates named one by one (trusted_leaf_cert,
-//     verifier leaf).
-//   - basic_auth or forward_auth stands before the console, without a matcher or with one by path that takes /aip/*.
-//   - The block handle or route around the console has a matcher by remote_ip or client_ip.
+//   - They have client certificates (require_and_verify) of CAs for no aip_gateway, from the pools file, aip_file and
+//     inline, or named one by one (trusted_leaf_cert, verifier leaf).
+//   - basic_auth or forward_auth stands before it, without a matcher or with one by path for /aip/*.
+//   - The handle or route around it has a matcher by remote_ip or client_ip.
 //
-// A matcher by an expression, a method, a header or a variable proves nothing. Where an address alone protects it,
-// plain HTTP is answered for an IP address, for localhost, or for a name of the site; others get 421, so that no page
-// of another site opens it in a browser.
+// Other matchers prove nothing. With an address as its only protection, plain HTTP is answered for an IP address, for
+// localhost, or for a name of the site, else with 421.
 type Console struct {
-	// What the page may change: cancel (tasks), fail (end tasks as failed, whatever their agents answer), replay
-	// (notifications that were not delivered), endpoints (disable and enable those of webhooks), leave (groups) and try
-	// (start and continue tasks as the operator). Default: nothing; the page only reads.
+	// Changes by the page: cancel (tasks), fail (tasks, whatever the agent answers), replay (dead letters), endpoints
+	// (disable and enable webhooks), leave (groups), try (start tasks as the operator). Default: none; it reads.
 	Allow []string `json:"allow,omitempty"`
 
-	// Whether everyone may open the page who gets to its site. Default: false; a configuration is refused in which the
-	// site is for more than this machine and it is not proven that clients are asked who they are, or that the Leaders of
-	// a Partner are not admitted.
+	// Everyone at the site may open it. Default: false.
 	Public bool `json:"public,omitempty"`
 
 	says    conf.Fingerprint // of the settings as they stand in the configuration

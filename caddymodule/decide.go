@@ -12,20 +12,19 @@ import (
 // DecisionPoint is an external decision point, by the data API of Open Policy Agent. A decision may take 2s; a call
 // without one is denied.
 type DecisionPoint struct {
-	// The URL of the document that decides, such as http://127.0.0.1:8181/v1/data/aip/allow.
+	// The URL of the document, such as http://127.0.0.1:8181/v1/data/aip/allow.
 	URL string `json:"url"`
 
-	// Networks, as CIDRs, in which the decision point may be although they are not public, also by plain http. Default:
-	// the loopback addresses.
+	// Networks of the decision point although not public, also by plain http. Default: the loopback addresses.
 	AllowNetworks []string `json:"allow_networks,omitempty"`
 
-	// PEM files with the trusted roots of the decision point's certificate. Default: the system's.
+	// PEM files with its roots. Default: the system's.
 	CA []string `json:"ca,omitempty"`
 
-	// The PEM file with the gateway's client certificate. Default: none.
+	// PEM files with the client certificate for it, and its key.
 	Cert string `json:"cert,omitempty"`
 
-	// The PEM file with the key of cert. Required with it.
+	// Default: none.
 	Key string `json:"key,omitempty"`
 }
 

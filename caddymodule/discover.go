@@ -32,16 +32,14 @@ func init() {
 	httpcaddyfile.RegisterDirectiveOrder("aip_discovery", httpcaddyfile.Before, "respond")
 }
 
-// Discover answers ADP, by which Leaders of ACPs find agents: about all Partners with an AIC and a public_url, as far
-// as the caller may call them. It answers POST on /acps-adp-v2/discover and /discover (v02), and on /api/discovery/
-// (v01). GET on /agents is answered with the cards of A2A of those of them that A2A clients can call. All other
-// requests go to the next handler.
+// Discover answers queries of ADP about all Partners with an aic and a public_url, as far as the caller may call them:
+// POST on /acps-adp-v2/discover and /discover (v02), and on /api/discovery/ (v01). GET /agents lists A2A cards. All
+// other requests go to the next handler. See docs/discovery.md#answering-queries.
 type Discover struct {
-	// The AIC of this discovery server: a request that has come through it already is refused. Default: none.
+	// The AIC of this server; a request from itself is refused. Default: none.
 	AIC string `json:"aic,omitempty"`
 
-	// The discovery servers to which a caller is sent in turn whose query finds nothing here, or who comes while the
-	// gateway drains: the whole URLs of their discover. Nothing is forwarded. Default: none; it finds nothing.
+	// URLs of discover at other servers, in turn (307), for queries without a result and during a drain. Default: none.
 	Redirect []string `json:"redirect,omitempty"`
 
 	app  *App

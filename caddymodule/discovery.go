@@ -18,16 +18,16 @@ import (
 
 // Discovery names the discovery servers at which the Partners are to be found, and how they are asked.
 type Discovery struct {
-	// The base URLs of the servers, such as https://discovery.example.com/acps-adp-v2. Required.
+	// Their base URLs, such as https://discovery.example.com/acps-adp-v2. Default: none.
 	Servers []string `json:"servers,omitempty"`
 
-	// PEM files with the trusted roots of their certificates. Default: the system's.
+	// PEM files with their roots. Default: the system's.
 	CA []string `json:"ca,omitempty"`
 
-	// The PEM file with the client certificate that is shown to them. Default: none.
+	// PEM files with the client certificate for them, and its key, read at each connection.
 	Cert string `json:"cert,omitempty"`
 
-	// The PEM file with the key of cert. Required with it.
+	// Default: none.
 	Key string `json:"key,omitempty"`
 
 	client *http.Client

@@ -22,14 +22,13 @@ import (
 
 // Find says how agents are found that are given by their AIC.
 type Find struct {
-	// The registries, which are asked in this order. Each is followed, so that an agent that moves, or is disabled, is
-	// known at once. Default: that of the app's option registry, if it is set.
+	// A registry of ACPs 2, followed for news. Default: that of the option registry.
 	Registries []FindServer `json:"registries,omitempty"`
 
-	// The discovery servers (ADP v02), which are asked afterwards. Default: none.
+	// A discovery server (ADP v02). Default: none.
 	Discovery []FindServer `json:"discovery,omitempty"`
 
-	// The agents that none of these knows. Default: none.
+	// The place of one agent. Default: none.
 	Agents []FoundAgent `json:"agents,omitempty"`
 
 	finder *locate.Finder
@@ -38,17 +37,16 @@ type Find struct {
 
 // FindServer is a registry or a discovery server.
 type FindServer struct {
-	// Its URL: https, or http on this host. That of a registry has no path. Default, of a registry: that of the app's
-	// option registry, with its ca.
+	// Its base URL, https, or http on this host; that of a registry without a path.
 	URL string `json:"url,omitempty"`
 
-	// The PEM files of the roots that its certificate is checked against. Default: those of the system.
+	// PEM files with its roots. Default: the system's.
 	CA []string `json:"ca,omitempty"`
 
-	// The PEM file with the client certificate that a discovery server asks for. Default: none.
+	// PEM files with the client certificate for it, and its key.
 	Cert string `json:"cert,omitempty"`
 
-	// The PEM file with the key of cert. Required with it.
+	// Default: none.
 	Key string `json:"key,omitempty"`
 }
 
@@ -57,10 +55,10 @@ type FoundAgent struct {
 	// Its AIC.
 	AIC string `json:"aic"`
 
-	// Its URL, https.
+	// Its https URL.
 	URL string `json:"url"`
 
-	// Its dialect: aip or aip/2. Default: aip/2 for an AIC with dots, otherwise aip.
+	// Its dialect, aip or aip/2. Default: aip/2 for an AIC with dots, otherwise aip.
 	Dialect string `json:"dialect,omitempty"`
 }
 

@@ -23,83 +23,92 @@ import (
 
 func init() { caddy.RegisterModule(new(Gateway)) }
 
-// Gateway makes an agent an AIP Partner: Leaders send it commands over JSON-RPC, and the gateway keeps the task
-// life-cycle that the agent does not have.
+// Gateway makes an agent a Partner. It answers POST at its mount point and at the paths of its dialects below, and GET
+// for its cards; see docs/dialects.md. All other requests go to the next handler. If no handler answers, GET acs is the
+// ACS, GET health says whether the Partner takes calls, and other paths below the mount point are 404.
 //
-// It answers POST on the path it is mounted at, on rpc and stream under it, and on the paths of the other dialects in
-// callers. All other requests go to the next handler. If no handler answers, GET acs under the mount point is answered
-// with the ACS, and GET health with whether the Partner takes calls. Any other path there is a 404 that says which
-// paths exist.
+// It stands before respond, reverse_proxy and file_server, and after header and forward_auth. A path matcher sets
+// base_path; with a named matcher set it, and behind handle_path there is none. Caddy answers paths of no route with
+// 200: add respond "nothing is served at this path" 404. Two handlers for one agent share its tasks.
+//
+//	:8443 {
+//		aip_gateway /one* a2a http://127.0.0.1:9101
+//		handle_path /two/* {
+//			aip_gateway {
+//				agent a2a/legacy https://agent.example.com/a2a {
+//					header_up Authorization "Bearer {env.AGENT_TOKEN}"
+//					max_runs 200
+//				}
+//				aic 10001000011K912345E789ABCDEF2353
+//				allow 10001000011K94ZH3VDXLP4S5EB63614
+//			}
+//		}
+//	}
 type Gateway struct {
-	// The agent behind the gateway.
+	// The agent.
 	Agent AgentConfig `json:"agent"`
 
-	// The name of this Partner for people: it is shown wherever a person reads, and taken wherever a person types, in
-	// place of the AIC or of the agent's URL. Default: that in the file registered of card, else the path under which the
-	// Partner is mounted, else the host of the agent, with a number where another Partner has it.
+	// The Partner's name for people, and the label agent of its metrics: at most 64 letters, digits, ., - and _. Default:
+	// that in the file registered of card, else the path, else the agent's host.
 	Name string `json:"name,omitempty"`
 
-	// The AIC of this Partner. Its tasks are stored under this name, so set it before the agent's URL changes.
-	// The word registered stands for the AIC that the app's registry has assigned at the public URL; before it has, there
-	// is none. Default: none; tasks are stored under the agent's URL, and answers of AIP 2 have the AIC in the certificate
-	// that the site shows.
+	// The AIC, and the name of its tasks in the store: set it before the agent's URL changes. With registered, the one
+	// from registry at public_url. Default: none; the agent's URL is the name, and AIP 2 answers with the AIC in the
+	// site's certificate.
 	AIC string `json:"aic,omitempty"`
 
-	// The AID of this Partner, by which AUN clients address it. Default: the AID that the app's identities name for aic.
+	// The AID for AUN clients. Default: that of aic in identities.
 	AID string `json:"aid,omitempty"`
 
-	// The public URL of the mount point, which all URLs in answers begin with. Default: the scheme and host of the
-	// request, and base_path.
+	// The public URL of the mount point; may hold {AIC}. Default: the scheme and host of the request, and base_path.
 	PublicURL string `json:"public_url,omitempty"`
 
-	// What the Partner's cards contain.
+	// The content of the cards: see docs/dialects.md#cards. An ACS needs aic and the organization, in 01.00 its URL and
+	// licence, too.
 	Card CardConfig `json:"card,omitzero"`
 
-	// The path under which the Partner is mounted. Default: none, as behind handle_path; in a Caddyfile, the path of
-	// the directive's matcher.
+	// The mount point. Default: the path of the matcher, else none.
 	BasePath string `json:"base_path,omitempty"`
 
-	// The dialects of callers: aip, aip/2, a2a (all its versions), a2a/1.0, a2a/0.3, a2a/legacy, agentapi and aun.
-	// Default: aip and aip/2.
+	// Dialects of callers: aip, aip/2, a2a (all its versions), a2a/1.0, a2a/0.3, a2a/legacy, agentapi, aun. Default: aip
+	// and aip/2.
 	Callers []string `json:"callers,omitempty"`
 
-	// How callers prove who they are: an object, or its mode alone as a text. Default: required; by a verified client
-	// certificate with an AIC, which senderId must equal.
+	// Proofs of callers, see docs/security.md#proofs. In JSON, the mode alone may stand for it.
 	Identity Identity `json:"identity,omitzero"`
 
-	// The AICs of the Leaders that may call. Default: all Leaders with a verified certificate.
+	// AICs of Leaders with access; callers without a certificate are then refused. May be repeated. Default: all verified
+	// Leaders.
 	Allow []string `json:"allow,omitempty"`
 
-	// How access tokens are checked that come beside the certificates of callers. Default: none are read.
+	// Access tokens beside certificates (AAC v02.02): see docs/security.md#access-tokens-of-aac. Default: none are read.
 	AAC *AAC `json:"aac,omitempty"`
 
-	// Which calls of known callers are carried out. If there is a list of allow as well, both must let a call in. Default:
-	// all.
+	// Rules for calls of known callers, beside allow: see docs/policy.md. Default: none.
 	Policy *Policy `json:"policy,omitempty"`
 
-	// How much callers may use over time. Each call must be within all quotas that apply to it. Default: as much as the
-	// limits allow.
+	// Use over time; each call must be within all quotas for it. See docs/policy.md#quotas. May be repeated. Default:
+	// none.
 	Quotas []Quota `json:"quotas,omitempty"`
 
-	// What happens to a task that the agent has finished: auto (the task is completed at once, for all callers) or confirm
-	// (for callers whose dialect cannot accept a result it asks for input, so that they can continue it). Default: Leaders
-	// of AIP accept results themselves, and for other callers it is as with auto.
+	// A task after the agent's end: auto (completed at once) or confirm (callers without completion in their dialect see a
+	// question, and can continue). Default: as auto, but Leaders of AIP complete it.
 	Completion string `json:"completion,omitempty"`
 
-	// Defaults for the timeouts that a Leader may set when it starts a task.
+	// Defaults for tasks without their own.
 	Timeouts Timeouts `json:"timeouts,omitzero"`
 
-	// Limits of one request, of one Leader, and of all Leaders together.
+	// Bounds of a request, of a Leader, and of all: see docs/production.md#limits-and-what-happens-at-them.
 	Limits Limits `json:"limits,omitzero"`
 
-	// How long a stream may be silent before a comment is sent, so that proxies keep the connection. Default: 15s.
+	// Silence on a stream before a comment is sent. At least 1s. Default: 15s.
 	Heartbeat caddy.Duration `json:"heartbeat,omitempty"`
 
-	// How long the caller of a stream, or of an answer of more than 64 KiB, may read nothing before its connection is
-	// closed. A stream can be resumed where it was. Default: 30s.
+	// The time for a caller to read nothing of a stream, or of an answer over 64 KiB, before its connection is closed. At
+	// least 1s. Default: 30s.
 	WriteTimeout caddy.Duration `json:"write_timeout,omitempty"`
 
-	// How the Partner takes part in groups. Default: none; invitations are refused.
+	// Groups of AIP, by RabbitMQ: see docs/groups.md. Default: none; invitations are refused (−32007).
 	Group *Group `json:"group,omitempty"`
 
 	app      *App

@@ -25,8 +25,7 @@ import (
 // Group lets the Partner take part in the groups of AIP, to which its Leaders invite it. The gateway then connects to
 // the RabbitMQ broker that an invitation names.
 //
-// The guide is docs/groups.md. The Partner needs an aic, its name in groups. An address that is not public, and a
-// connection without TLS, need allow_networks. Several handlers of one Partner have the same group.
+// The Partner needs an aic, its name in groups. Several handlers of one Partner have the same group.
 //
 // # Which exchanges
 //
@@ -34,46 +33,38 @@ import (
 //
 //   - has the name of another Leader's group, group_<its AIC>_…,
 //   - is used by a membership of another Leader, at the same broker and virtual host, or
-//   - has another name than group_<leader>_<groupId>, where the Partner logs in by its certificate, or by a user for
-//     several Leaders.
+//   - is not group_<leader>_<groupId>, where the Partner logs in by its certificate, or by a user for several Leaders.
 //
-// allow_exchanges lists further ones for a Leader; list only exchanges of no other Leader. With identity optional, a
-// Leader without a certificate has no right to an exchange by its AIC: its invitations need an accessToken of a user
-// for it alone. A membership whose exchange is not allowed any more waits for an invitation.
+// allow_exchanges lists further ones; list only exchanges of no other Leader. With identity optional, invitations of a
+// Leader without a certificate need an accessToken of a user for it alone. A membership without its right waits for an
+// invitation.
 type Group struct {
-	// The brokers that an invitation may name: host, host:port, or *.domain for all names below a domain. With amqps://
-	// before it, the connection always has TLS; otherwise it has TLS on port 5671, and if the invitation has no
-	// accessToken. Required without inbox, whose broker is always allowed.
+	// Brokers for invitations: host (IPv6 in brackets), host:port or *.domain. TLS is required with amqps:// before it, on
+	// port 5671, and without an accessToken. Required without inbox.
 	AllowBrokers []string `json:"allow_brokers,omitempty"`
 
-	// Networks, as CIDRs, in which brokers may be although they are not public, also without TLS. Default: those of the
-	// app's notify, which webhooks may reach.
+	// Networks of brokers although not public, also without TLS. Default: those of notify.
 	AllowNetworks []string `json:"allow_networks,omitempty"`
 
-	// The exchanges that a Leader may use beside those that have the name of its group, group_<leader>_<groupId>, by the
-	// Leader's AIC: names, or with a star at the end the beginning of names. Where the Partner logs in to a broker by its
-	// certificate, or by a user that serves several Leaders, a Leader may use no others. Default: none.
+	// Further exchanges of a Leader; a star at the end is any rest. May be repeated. Default: none.
 	AllowExchanges map[string][]string `json:"allow_exchanges,omitempty"`
 
-	// The broker at which the Partner has its inbox, where Leaders invite it, too: amqps://<host>/<virtual host>, with the
-	// port where it is not 5671. The gateway reads the inbox, and the Partner's ACS names it. The Partner logs in by its
-	// client certificate, whose common name must be its AIC. Default: none; Leaders invite by rpc.
+	// The broker of the Partner's inbox, amqps://<host>/<virtual host>, for invitations of AIP 2. Needs client_cert with
+	// the AIC as common name. See docs/groups.md#the-inbox. Default: none.
 	Inbox string `json:"inbox,omitempty"`
 
-	// Whether an invitation in the inbox counts whose message has no AMQP user_id: it is taken for one of the Leader that
-	// it names. So each user of the broker with access to the inbox can invite the Partner in the name of any Leader. It
-	// is for Leaders of AIP 02.01, which set none. Default: false; such an invitation is refused.
+	// Takes messages without an AMQP user_id, as in AIP 2.01: each user of the inbox can then invite in the name of any
+	// Leader. Default: false.
 	InboxWithoutUserID bool `json:"inbox_without_user_id,omitempty"`
 
-	// The certificates of the connections to brokers.
+	// TLS to brokers.
 	TLS GroupTLS `json:"tls,omitzero"`
 
-	// The key that encrypts the accessTokens of invitations in the store: 32 bytes, as 64 hexadecimal digits or as base64.
-	// May hold placeholders. Default: none; tokens stay in memory, and after a restart a membership that has one waits for
-	// an invitation.
+	// The key for tokens of invitations in the store: 32 bytes as hexadecimal digits or base64. May hold placeholders;
+	// never logged. Default: none; after a restart, memberships with a token wait for an invitation.
 	TokenKey string `json:"token_key,omitempty"`
 
-	// How many groups the Partner may be a member of at the same time. Default: 1000.
+	// Groups of this Partner, 1 to 100000. Default: 1000.
 	MaxGroups int `json:"max_groups,omitempty"`
 
 	brokers []group.Broker
@@ -84,19 +75,17 @@ type Group struct {
 
 // GroupTLS holds the certificates of brokers and of the gateway as their client.
 type GroupTLS struct {
-	// PEM files with the trusted roots of the brokers' certificates, read when the configuration is loaded. Default: the
-	// system's.
+	// PEM files with the roots of brokers, read at load. Default: the system's.
 	CA []string `json:"ca,omitempty"`
 
-	// The PEM file with the gateway's client certificate, by which it logs in where an invitation has no accessToken. It
-	// and its key are read at each connection, so that they can be renewed. Default: none; such invitations are refused.
+	// PEM files with the Partner's client certificate and its key, for a login without an accessToken, read at each
+	// connection.
 	Cert string `json:"cert,omitempty"`
 
-	// The PEM file with the key of cert. Required with it.
+	// Default: none; such invitations are refused.
 	Key string `json:"key,omitempty"`
 
-	// Whether the gateway logs in by the certificate that the app's option certificates obtains for the Partner, in place
-	// of cert and key. Default: false.
+	// aip: the one from the option certificates.
 	Obtained bool `json:"obtained,omitempty"`
 
 	ServerIdentity

@@ -35,61 +35,45 @@ func init() {
 	httpcaddyfile.RegisterDirectiveOrder("aip_identify", httpcaddyfile.Before, "map")
 }
 
-// Identify finds out who sends a request, and what the request asks for, before the aip_gateway handler that answers
-// it, so that other handlers can decide by that: expressions, forward_auth, rate limits. It refuses no request by
-// itself, and aip_gateway uses what was found here. It sets placeholders:
+// Identify finds out the caller and the request before aip_gateway, for expressions, forward_auth or rate limits. It
+// sets placeholders, and refuses nothing by itself:
 //
-//   - {aip.leader}: the Leader, as proven; empty for a caller without a proof.
-//   - {aip.proof}: the kind of proof, such as certificate.
+//   - {aip.leader} and {aip.proof}: the Leader, and the kind of proof; empty for a caller without one.
 //   - {aip.method}: the dialect's name of the request, such as message/send.
 //   - {aip.command}: its name in all dialects: get, start, continue, cancel, complete, re-stream, set-webhook,
-//     get-webhooks, delete-webhooks, list, extended-card, join-group, or unknown.
+//     get-webhooks, delete-webhooks, list, extended-card, join-group or unknown.
 //
-// The body is read only where a handler asks for the method or the command; log_append asks in time, a log format does
-// not. Later handlers get all of it. A body beyond the limits, or one of more than 64 KiB of a caller without a proof,
-// is refused then.
+// The body is read only for the method or the command (log_append asks in time, a log format does not), and reaches
+// later handlers whole. One beyond limits, or over 64 KiB of a caller without a proof, is refused.
 //
-// Give it the callers, base_path and limits of aip_gateway: a call that both read differently is refused with −32603.
-// Refuse by error or abort, because respond comes after aip_gateway:
+// Its callers, base_path and limits are those of aip_gateway: a call read otherwise there is refused (−32603). Refuse
+// by error or abort, because respond comes after aip_gateway.
 //
 //	agent.example.com {
-//		tls {
-//			client_auth {
-//				mode verify_if_given
-//				trust_pool file /etc/caddy/leaders-ca.pem
-//			}
-//		}
-//		aip_identify {
-//			callers aip a2a
-//		}
+//		aip_identify
 //		@stranger expression `{aip.leader} == '' && {aip.command} != 'get'`
 //		error @stranger 403
 //		forward_auth 127.0.0.1:9091 {
 //			uri /check
 //			header_up X-Leader {aip.leader}
-//			header_up X-Command {aip.command}
 //		}
 //		@start aip_method start
 //		log_append @start starts {aip.leader}
 //		aip_gateway a2a http://127.0.0.1:9101 {
-//			callers aip a2a
 //			identity optional
 //		}
 //	}
 type Identify struct {
-	// The path under which the Partner is mounted, as of its aip_gateway. Default: none; in a Caddyfile, the path of the
-	// directive's matcher.
+	// The mount point. Default: the path of the matcher, else none.
 	BasePath string `json:"base_path,omitempty"`
 
-	// The dialects of callers, as of the aip_gateway: a call that both do not read alike is refused. Default: aip and
-	// aip/2.
+	// As in aip_gateway. Default: aip and aip/2.
 	Callers []string `json:"callers,omitempty"`
 
-	// How callers prove who they are, as of the aip_gateway, which then uses what is found here. Default: by a client
-	// certificate, and aip_gateway finds out by itself who calls.
+	// As in aip_gateway, without accept; leave it out with aac. Default: a client certificate.
 	Identity Identity `json:"identity,omitzero"`
 
-	// Limits of what is read, as of the aip_gateway.
+	// As in aip_gateway.
 	Limits IdentifyLimits `json:"limits,omitzero"`
 
 	previewer httpfront.Previewer
@@ -98,10 +82,10 @@ type Identify struct {
 
 // IdentifyLimits bound what is read of requests before the aip_gateway handler answers them.
 type IdentifyLimits struct {
-	// The largest size of a request's body, in bytes. Default: as in aip_gateway.
+	// Bytes of a request. Default: as in aip_gateway.
 	Body int `json:"body,omitempty"`
 
-	// How many bytes of memory all Leaders may use together. Default: as in aip_gateway.
+	// Memory of bodies, together with aip_gateway. Default: as there.
 	Memory int64 `json:"memory,omitempty"`
 }
 
@@ -254,9 +238,8 @@ func (i *Identify) check() error {
 	return cmp.Or(checkBasePath(i.BasePath), limits.check(), err, proofs.check())
 }
 
-// MatchMethod matches the requests that ask for one of a few things: by the name that their dialect has for it, such as
-// message/send, or by the command that it is in every dialect, such as start; see {aip.method} and {aip.command}. It
-// needs an aip_identify handler before it.
+// MatchMethod matches requests by a method, such as message/send, or by a command, such as start, of an aip_identify
+// before it.
 type MatchMethod []string
 
 // CaddyModule returns the Caddy module information.

@@ -28,68 +28,64 @@ import (
 
 // Identity says how callers prove who they are. In JSON, the mode alone may stand for it.
 type Identity struct {
-	// What callers need: required (every caller proves who it is, and senderId must be its name), optional (callers that
-	// have proven nothing are accepted, and kept apart from those that have) or off (senderId is believed; for
-	// development only). Default: required.
+	// required (every caller proves its name), optional (callers without a proof are kept apart) or off (senderId is
+	// believed; for development). Mounts of one Partner share tasks whatever theirs. Default: required.
 	Mode string `json:"mode,omitempty"`
 
-	// Whether the client certificate of the connection is a proof. Default: true if there is no other proof.
+	// The client certificate with an AIC is a proof. Default: true without another proof.
 	MTLS bool `json:"mtls,omitempty"`
 
-	// Client certificates that a proxy in front of the gateway has taken, and hands on in a header. Default: none; no
-	// header is believed.
+	// A certificate in a header from a proxy is a proof. Default: none; no header is believed.
 	ClientCertHeader *ClientCertHeader `json:"client_cert_header,omitempty"`
 
-	// Issuers whose JSON Web Tokens are proofs. Default: none.
+	// A token of an issuer is a proof, the Leader jwt:<issuer>|<name>. May be repeated. Default: none.
 	JWT []JWT `json:"jwt,omitempty"`
 
-	// Keys of the gateway's own. Default: none.
+	// A key is a proof, the Leader key:<name>. Default: none.
 	Keys *Keys `json:"keys,omitempty"`
 
-	// Which proofs a dialect of callers accepts, by its name, or by a2a for all versions: mtls, client_cert_header, jwt
-	// and keys. Default: mtls and client_cert_header for aip and aip/2, every proof for others.
+	// Proofs for a dialect (a2a: all versions): mtls, client_cert_header, jwt, keys. Default: the first two for aip and
+	// aip/2, all for others.
 	Accept map[string][]string `json:"accept,omitempty"`
 }
 
 // ClientCertHeader says which proxy hands on client certificates, and how.
 type ClientCertHeader struct {
-	// The name of the header. The gateway removes it from every request, of the proxy and of others.
+	// The header, removed from every request.
 	Header string `json:"header"`
 
-	// How the certificate is written: rfc9440, xfcc (Envoy's x-forwarded-client-cert) or pem (percent-encoded, as nginx
-	// writes it).
+	// Its form: rfc9440, xfcc (Envoy) or pem (percent-encoded, as nginx).
 	Form string `json:"form"`
 
-	// The addresses of the proxy, as CIDRs or single addresses, and unix for a Unix socket. It is the TCP peer that must
-	// have one of them. Every client certificate by which it connects itself proves nothing.
+	// Addresses or networks of the proxy, or unix.
 	From []string `json:"from"`
 
-	// PEM files with the roots that the certificates are verified against.
+	// PEM files with the roots of these certificates. Required.
 	TrustPool []string `json:"trust_pool"`
 
-	// PEM files with intermediate certificates that callers may leave out. Default: none.
+	// PEM files with intermediates. Default: none.
 	Intermediates []string `json:"intermediates,omitempty"`
 
-	// How it is found out which certificates below the roots are revoked. Default: as the option revocation of the app
-	// says.
+	// Sources for certificates below these roots, with a proxy or without. Handlers with one root have the same. Default:
+	// the option revocation.
 	Revocation *Revocation `json:"revocation,omitempty"`
 }
 
 // JWT says which tokens of an issuer are proofs. The Leader is jwt:<issuer>|<name>.
 type JWT struct {
-	// What the claim iss of the tokens must be.
+	// The claim iss.
 	Issuer string `json:"issuer"`
 
-	// The https URL of the issuer's keys. Default: what the issuer's OpenID configuration says.
+	// The https URL of its keys. Default: as its OpenID configuration says.
 	JWKS string `json:"jwks,omitempty"`
 
-	// The audiences of which a token must have one.
+	// Audiences; a token has one of them. Required.
 	Audience []string `json:"audience"`
 
-	// The claim that names the Leader. Default: sub.
+	// The claim with the name of the Leader. Default: sub.
 	LeaderClaim string `json:"leader_claim,omitempty"`
 
-	// Scopes, all of which a token must have. Default: none.
+	// Scopes; a token has all of them. Default: none.
 	Scopes []string `json:"scopes,omitempty"`
 
 	TokenVerification
@@ -97,11 +93,10 @@ type JWT struct {
 
 // Keys says where the keys are that callers may send. The Leader is key:<name>.
 type Keys struct {
-	// The file with the names and hashes of the keys, one a line, as caddy aip key prints them. Only its owner may read
-	// it.
+	// The file with the names and hashes of keys, from `caddy aip key`, with mode 0600.
 	File string `json:"file"`
 
-	// The header in which callers send a key. Default: Authorization, as a bearer token.
+	// Their header. Default: Authorization, as a bearer token.
 	Header string `json:"header,omitempty"`
 }
 

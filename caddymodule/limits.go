@@ -13,22 +13,20 @@ import (
 
 // Limits bound what callers may use.
 type Limits struct {
-	// The largest size of a request's body, in bytes. Default: 20 MiB, or an eighth of memory if that is less, but at
-	// least 4 MiB.
+	// Bytes of a request. Default: 20 MiB, or an eighth of memory if less, at least 4 MiB.
 	Body int `json:"body,omitempty"`
 
-	// How many streams all Leaders may have open, in all handlers together. Default: 20000.
+	// Open streams, of all Leaders and handlers. Default: 20000.
 	Streams int `json:"streams,omitempty"`
 
-	// How many streams one Leader may have open. Default: 1000.
+	// The same, of one Leader. Default: 1000.
 	StreamsPerLeader int `json:"streams_per_leader,omitempty"`
 
-	// How many unfinished tasks one Leader may have at this Partner. Default: 100000.
+	// Unfinished tasks of one Leader in this handler. Default: 100000.
 	TasksPerLeader int `json:"tasks_per_leader,omitempty"`
 
-	// How many bytes of memory the requests, answers, streams and running tasks of all Leaders may use, in all handlers
-	// together. One Leader may use a quarter of it, or twice the size of body if that is more. Default: 192 MiB, or a
-	// quarter of the process's memory limit (GOMEMLIMIT) if that is less.
+	// Memory of requests, answers, streams and running tasks, of all Leaders and handlers; a Leader may use a quarter of
+	// it, or twice body if more. Default: 192 MiB, or a quarter of the process's memory (GOMEMLIMIT) if less.
 	Memory int64 `json:"memory,omitempty"`
 }
 

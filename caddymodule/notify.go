@@ -17,36 +17,28 @@ import (
 
 // Notify is how webhooks are notified of tasks, and where agents may push to.
 type Notify struct {
-	// How often the delivery of a notification is tried, over about a day. Then it is kept as a dead letter for 7 days,
-	// and can be replayed. Default: 10.
+	// Attempts before a notification is a dead letter; 10 take about a day. 1 to 100. Default: 10.
 	Attempts int `json:"attempts,omitempty"`
 
-	// How long one attempt may take, from the host's DNS lookup to the end of the answer. Default: 15s.
+	// The time for one attempt, from the DNS look-up to the end of the answer. 1s to 1m. Default: 15s.
 	Timeout caddy.Duration `json:"timeout,omitempty"`
 
-	// Networks, as CIDRs, that webhooks may reach although they are not public, also by plain http. Default: none;
-	// webhooks reach only public addresses, by https.
+	// Networks for webhooks although they are not public, also by plain http. Own sites, the admin API and agents stay
+	// refused. Default: none.
 	AllowNetworks []string `json:"allow_networks,omitempty"`
 
-	// The receivers, host or host:port, that are shown the certificate which the app's option certificates obtains for
-	// the Partner, if they ask for one and the agent's tls has client_cert aip. To them the gateway is the Partner, so
-	// list no server that takes commands from it, such as another Partner. Default: none; the gateway shows no receiver a
-	// certificate.
+	// Receivers (host or host:port) of the certificate from certificates, if they ask for one and the agent has
+	// client_cert aip. List no server with commands from this Partner. Default: none.
 	CertificateFor []string `json:"certificate_for,omitempty"`
 
-	// Keys that sign notifications, as Standard Webhooks has it: whsk_… (ed25519; make one with
-	// caddy aip webhook-key) or whsec_… (HMAC-SHA256). Each key makes a signature, so that receivers can verify all
-	// notifications while a key is replaced. Values may hold placeholders. Default: none; notifications carry the
-	// Leader's token, and no signature.
+	// A key to sign notifications, whsk_… (ed25519) or whsec_… (HMAC-SHA256), from `caddy aip webhook-key`. Each key
+	// makes a signature. May hold placeholders; never logged. Default: none; no signature.
 	SigningKeys []string `json:"signing_keys,omitempty"`
 
-	// The public URL of a site with the aip_callback directive, for push notifications of agents without streams.
-	// Default: none; such agents are polled.
+	// The public URL of aip_callback. Default: none; agents are polled.
 	Callback string `json:"callback,omitempty"`
 
-	// Keep the bodies of the last attempts, of requests and of answers, so that an operator who may replay notifications
-	// sees them: 4 KiB of each, of the last 10 attempts at each URL, in memory. Header fields are not kept. Default: no
-	// body is kept.
+	// Keeps the bodies of the last attempts in memory, 4 KiB of each, for operators with replay. Default: false.
 	KeepBodies bool `json:"keep_bodies,omitempty"`
 
 	guard   *egress.Policy

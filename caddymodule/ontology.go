@@ -24,13 +24,13 @@ import (
 
 // Ontology is an agent without an endpoint, as whose entities Partners are registered. It is registered by other means.
 type Ontology struct {
-	// The PEM file with its certificate for clients, which names its AIC. It is read at each registration. Required.
+	// The PEM file with its certificate for clients.
 	Cert string `json:"cert"`
 
-	// The PEM file with the key of cert. Required.
+	// Its key.
 	Key string `json:"key"`
 
-	// Where the registry takes entities, without a path: https, or http on this host. Default: the registry's URL.
+	// The registry's place for entities. Default: the registry's URL.
 	URL string `json:"url,omitempty"`
 }
 

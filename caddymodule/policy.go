@@ -15,27 +15,25 @@ import (
 
 // Policy says which calls of known callers are carried out.
 type Policy struct {
-	// The rules. The first one whose conditions all hold decides, and a call that no rule has is denied. Default: none;
-	// every call is allowed.
+	// A rule. The first with all its conditions decides; a call without a rule is denied.
 	Rules []PolicyRule `json:"rules,omitempty"`
 
-	// An external decision point, which is asked about each call that the rules allow. Default: none.
+	// A decision point, asked about calls allowed by the rules. See docs/policy.md#a-decision-point. Default: none.
 	Decide *DecisionPoint `json:"decide,omitempty"`
 
-	// Whether the rules and the decision point refuse nothing: what they would refuse is logged and counted. Default:
-	// false.
+	// Refuses nothing, but logs and counts. Default: false.
 	DryRun bool `json:"dry_run,omitempty"`
 }
 
 // PolicyRule allows or denies the calls for which its conditions hold.
 type PolicyRule struct {
-	// The name of the rule in logs and metrics. Default: its number.
+	// Its name in logs and metrics. Default: its number.
 	Name string `json:"name,omitempty"`
 
-	// What the rule does with a call: allow or deny.
+	// allow or deny.
 	Effect string `json:"effect"`
 
-	// The conditions. Default: none; the rule has every call.
+	// Conditions; one stands in the line, several in a block.
 	Match PolicyMatch `json:"match,omitzero"`
 }
 
@@ -47,44 +45,41 @@ const (
 
 // PolicyMatch are conditions. All of them must hold, and each holds if one of its values does.
 type PolicyMatch struct {
-	// The AIC of the Leader. Default: any.
+	// AICs of Leaders.
 	AIC []string `json:"aic,omitempty"`
 
-	// The beginning of the Leader's AIC up to its registrar, as an AIC of that generation writes it. Default: any.
+	// The beginning of the AIC up to its registrar.
 	Registrar []string `json:"registrar,omitempty"`
 
-	// The beginning of the Leader's AIC up to its vendor. Default: any.
+	// The same, up to its vendor.
 	Vendor []string `json:"vendor,omitempty"`
 
-	// The beginning of the Leader's AIC up to its ontology. Default: any.
+	// The same, up to its ontology.
 	Ontology []string `json:"ontology,omitempty"`
 
-	// The whole name of the Leader, as logs have it. Default: any.
+	// Whole names of Leaders, as in logs.
 	Leader []string `json:"leader,omitempty"`
 
-	// Attributes of the caller's certificate, each with its values: common_name, organization, organizational_unit,
-	// country, province, locality, issuer (its common name), dns, email, uri or serial (in hexadecimal digits). Default:
-	// any, or none.
+	// Attributes of the certificate: common_name, organization, organizational_unit, country, province, locality, issuer,
+	// dns, email, uri, serial.
 	Certificate map[string][]string `json:"certificate,omitempty"`
 
-	// Claims of the caller's token, each with its values. Default: any, or none.
+	// A claim of the token.
 	Claim map[string][]string `json:"claim,omitempty"`
 
-	// The dialect of the caller, or a family of them, such as a2a. Default: any.
+	// Dialects, or a2a for all its versions.
 	Dialect []string `json:"dialect,omitempty"`
 
-	// What is asked for, whatever the dialect calls it: get, start, continue, cancel, complete, re-stream, set-webhook,
-	// get-webhooks, delete-webhooks, list, extended-card or join-group. Default: anything.
+	// Commands in all dialects, as {aip.command} in aip_identify.
 	Command []string `json:"command,omitempty"`
 
-	// The dialect's own name of it, such as message/send. Default: any.
+	// The dialect's names, such as message/send.
 	Method []string `json:"method,omitempty"`
 
-	// The skill that the call asks for: skillId in the commandParams of AIP, or in the metadata of a message of A2A, or a
-	// skill of the Partner in an invitation to a group. A rule that allows must list all of them. Default: any, or none.
+	// Skills of the call; a rule to allow lists all of them.
 	Skill []string `json:"skill,omitempty"`
 
-	// The path under which the Partner is mounted. Default: any.
+	// Mount points.
 	Mount []string `json:"mount,omitempty"`
 }
 
@@ -103,33 +98,31 @@ func (m *PolicyMatch) needsProof() bool { return len(m.Certificate) > 0 || len(m
 
 // Quota is how much of something callers may use over time.
 type Quota struct {
-	// The name of the quota. Quotas of one name, in several handlers, count together. Callers see it in errors.
+	// Quotas of one name count together, in all handlers, and must be the same.
 	Name string `json:"name"`
 
-	// The calls to which the quota applies. Default: all.
+	// The calls under it, by a condition of policy. Default: all.
 	Match PolicyMatch `json:"match,omitzero"`
 
-	// Whose calls count together: leader (those of each Leader), set (those of all to whom the quota applies) or agent
-	// (those to each Partner). Default: leader.
+	// Calls counted together: leader (of each Leader), set (of all under it) or agent (to each Partner). Default: leader.
 	Of string `json:"of,omitempty"`
 
-	// How many calls may be made, evenly, such as 50/s, 600/m or 5000/h, and how many at once, as in 50/s burst 100.
-	// Default: any number.
+	// Calls, evenly, such as 50/s, 600/m or 5000/h, and at once. Default: any number.
 	Calls string `json:"calls,omitempty"`
 
-	// How many tasks may be started on a day of UTC, such as 1000/day. Default: any number.
+	// Starts on a day of UTC. Default: any number.
 	Starts string `json:"starts,omitempty"`
 
-	// How many unfinished tasks there may be at the Partner. Default: as many as the limits allow.
+	// Unfinished tasks; not of a set. Default: as limits.
 	Tasks int `json:"tasks,omitempty"`
 
-	// How many streams may be open. Default: as many as the limits allow.
+	// Open streams. Default: as limits.
 	Streams int64 `json:"streams,omitempty"`
 
-	// How many bytes may be sent to callers and to the agent on a day of UTC, such as 1GiB/day. Default: any number.
+	// Bytes to callers and to the agent on a day of UTC. Default: any number.
 	Bytes string `json:"bytes,omitempty"`
 
-	// Whether the quota refuses nothing: what it would refuse is logged and counted. Default: false.
+	// Refuses nothing, but logs and counts. Default: false.
 	DryRun bool `json:"dry_run,omitempty"`
 }
 

@@ -18,31 +18,30 @@ import (
 
 // Registry is a registry of ACPs 2, in which Partners are registered.
 type Registry struct {
-	// Its URL, without a path: https, or http on this host. Required.
+	// Its URL without a path: https, or http on this host. May hold {env.NAME}. Required.
 	URL string `json:"url"`
 
-	// The name of the user of the registry who owns the Partners, at a registry of ACPs 2.1. Each login ends the other
-	// sessions of this user, so give the gateway a user of its own. Default: none; nothing can be registered.
+	// The user at a registry of ACPs 2.1, the gateway's alone: each login ends other sessions. Either user or oidc is
+	// required.
 	User string `json:"user,omitempty"`
 
-	// The password of the user. Required with user.
+	// The password may hold placeholders, read at each login.
 	Password string `json:"password,omitempty"`
 
-	// The issuer of the provider of OpenID Connect at which the user logs in, at a registry of ACPs 2.2. Default: none.
+	// The issuer for the user's login in a browser, at a registry of ACPs 2.2.
 	Issuer string `json:"issuer,omitempty"`
 
-	// The client of the gateway at that provider. Default: registry-cli.
+	// The client. Default: registry-cli.
 	ClientID string `json:"client_id,omitempty"`
 
-	// The secret of that client. Default: none; the client is public.
+	// Its secret. Default: none.
 	ClientSecret string `json:"client_secret,omitempty"`
 
-	// The PEM files of the roots that the certificates of the registry and of the provider are checked against. Default:
-	// those of the system.
+	// PEM files with the roots of the registry and the issuer. Default: the system's.
 	CA []string `json:"ca,omitempty"`
 
-	// The ontology as whose entities Partners are registered, at a registry of ACPs 2.2. Default: none; each is an agent
-	// of its own.
+	// An ontology with the Partners as its entities, at a registry of ACPs 2.2. See docs/discovery.md#entities. Default:
+	// none; each is an agent of its own.
 	Ontology *Ontology `json:"ontology,omitempty"`
 }
 

@@ -28,26 +28,24 @@ func init() { caddy.RegisterModule(new(RevocationVerifier)) }
 // Revocation says how it is found out which certificates of callers are revoked. Each certificate below the root needs
 // an answer of a source, or it is refused.
 type Revocation struct {
-	// The sources, in the order in which they are looked up. A list that covers a certificate decides, and nothing is
-	// asked.
+	// Sources count in their order, but lists before all others. One is required.
 	Sources []RevocationSource `json:"sources,omitempty"`
 
-	// The size of the largest list, in bytes. A larger one is not read. Default: 16 MiB.
+	// The largest list. Default: 16 MiB.
 	MaxSize int64 `json:"max_size,omitempty"`
 
-	// How often a URL is asked whether its list has changed, and what is asked about a certificate in use is asked again.
-	// At least twice in max_age. Default: 5m.
+	// The interval for URLs of lists, and for questions about certificates in use; shorter near an end, after a failure,
+	// and with max_age. Default: 5m.
 	Refresh caddy.Duration `json:"refresh,omitempty"`
 
-	// How old the last good answer of a source may be, although it has not ended. A source whose answer is older refuses.
-	// Default: any age.
+	// The greatest age of a source's last good answer, even before its end. An older one refuses. Default: any age.
 	MaxAge caddy.Duration `json:"max_age,omitempty"`
 
-	// For how long a list or an answer counts after its end. Default: none.
+	// The time for a list or an answer to count after its end. Default: none.
 	Grace caddy.Duration `json:"grace,omitempty"`
 
-	// For how long after the last good answer callers are let in of whom nothing newer is known. Those that are known as
-	// revoked stay refused. Default: none.
+	// The time after the end of a list to let callers in without news of them; each is counted and logged. Revoked ones
+	// stay refused. Default: none.
 	Degrade caddy.Duration `json:"degrade,omitempty"`
 
 	checker *revocation.Checker
@@ -195,9 +193,8 @@ func (r *Revocation) stop() {
 	}
 }
 
-// RevocationVerifier has the handshake of a site refuse certificates that are revoked, by the same sources as calls: by
-// those of the app's option revocation, unless their root has its own. It sends no query: a handshake comes before the
-// key of the certificate is proven.
+// RevocationVerifier is a verifier of client_auth: handshakes with revoked certificates are refused, by the lists of
+// revocation. It sends no query.
 type RevocationVerifier struct{ app *App }
 
 // CaddyModule returns the Caddy module information.

@@ -22,29 +22,27 @@ import (
 
 // RevocationSource says which certificates are revoked.
 type RevocationSource struct {
-	// What it is: crl (a list of revoked certificates), ocsp (asked about each certificate that no list covers), acps (so,
-	// too: the JSON status of a certificate authority of ACPs, which is not signed), or registry (of ACPs: which agents
-	// are active; not signed either).
+	// crl: lists of revoked certificates. ocsp: a responder. acps: the JSON status of an authority of ACPs. registry: the
+	// active agents of a registry of ACPs.
 	Kind string `json:"kind"`
 
-	// The file or the URL of a list, complete or a delta, in PEM or DER: a file is read again when it has changed, and
-	// lists of URLs are kept in Caddy's data directory. The URL of an OCSP responder, by default the one that each
-	// certificate names. The URL of an authority or a registry: https with roots of its own, or on this host.
+	// The file of a list, complete or a delta, in PEM or DER, read again after a change; or a URL: of a list, of a
+	// responder (default: the certificate's own), of an authority or a registry (https with ca, or on this host).
 	Location string `json:"location,omitempty"`
 
-	// Whether no OCSP responder is asked, and only the answers count that callers bring in TLS 1.3.
+	// Asks no responder: only the answers from callers count, in TLS 1.3.
 	Staples bool `json:"staples,omitempty"`
 
-	// How many requests are made in any minute. Default: 60.
+	// Requests a minute. Default: 60.
 	Rate int `json:"rate,omitempty"`
 
-	// For how long one answer is waited for. Default: 3s.
+	// The time for one answer. Default: 3s.
 	Timeout caddy.Duration `json:"timeout,omitempty"`
 
-	// The PEM files of the roots that its certificate is checked against. Default: those of the system.
+	// PEM files with the roots of its certificate. Default: the system's.
 	CA []string `json:"ca,omitempty"`
 
-	// Whether the answer that a certificate is unknown refuses it. Default: it is no answer.
+	// Refuses a certificate unknown to the source. Default: it is no answer.
 	RefuseUnknown bool `json:"refuse_unknown,omitempty"`
 }
 

@@ -17,11 +17,10 @@ import (
 
 func init() { caddy.RegisterModule(new(RootPool)) }
 
-// RootPool is a pool of roots in PEM files, for the client_auth of a site. A root that is taken out of its file counts
-// no more within a minute, without a reload: no handshake succeeds under it, and calls and streams over connections
-// that are open already end. A root that is added needs a reload.
+// RootPool is a trust_pool of client_auth. A root taken out of its file counts no more within a minute: handshakes,
+// calls and streams under it end. A new root needs a reload.
 type RootPool struct {
-	// The PEM files with the certificates of the CAs.
+	// PEM files with CAs.
 	Files []string `json:"pem_files,omitempty"`
 
 	pool *node.Pool // nil before Provision

@@ -22,9 +22,8 @@ func init() {
 	httpcaddyfile.RegisterDirectiveOrder("aip_sample_agent", httpcaddyfile.Before, "respond")
 }
 
-// SampleAgent is an agent to try the gateway with. It speaks legacy A2A, and can stream, ask for input and fail: the
-// first word of a message is its command, as in caddy aip sample-agent. It keeps its tasks in memory as long as a
-// configuration has it; all places that have it are one agent.
+// SampleAgent is an agent of a2a/legacy to try the gateway with. All sites share one; it keeps its tasks over reloads,
+// until no configuration has it.
 type SampleAgent struct {
 	agent *legacyagent.Agent
 }

@@ -13,11 +13,10 @@ import (
 
 // ServerIdentity is which server is meant, where the gateway is the client.
 type ServerIdentity struct {
-	// The AICs of the server; its certificate must have one of them. Default: none.
+	// AICs of the server; its certificate must have one. Default: none.
 	AIC []string `json:"aic,omitempty"`
 
-	// What the server's certificate must show, beside that a trusted root leads to it: aic, name (the host name), or
-	// both. Default: aic where one is given, otherwise name.
+	// The proof in its certificate: aic, name (the host), or both. Default: aic where one is given, otherwise name.
 	Verify string `json:"verify,omitempty"`
 }
 

@@ -127,20 +127,20 @@ const maxEvents = 10_000
 //
 // A driver embeds them, and calls Provision and Validate where it has methods of its own by these names.
 type StoreLimits struct {
-	// How long a task that has ended is kept. Default: 24h.
+	// The time to keep an ended task. Default: 24h.
 	Retention caddy.Duration `json:"retention,omitempty"`
 
-	// How long a task that has ended is kept beyond its retention while a follower of it has not read it to its end: a
-	// group whose broker cannot be reached, a client of AUN that is not connected, or an inbox. Default: 168h.
+	// The time to keep an ended task beyond retention for a follower without its end: a group without its broker, a client
+	// of AUN, an inbox. Default: 168h.
 	KeepUnread caddy.Duration `json:"keep_unread,omitempty"`
 
-	// How many bytes of events of one task are kept. Beyond it, and beyond 10000 events, a snapshot of the task replaces
-	// the oldest ones. A task whose products are larger together fails. Default: 64 MiB.
+	// Bytes of one task's events; beyond it, and beyond 10000 events, a snapshot replaces the oldest. A larger task fails,
+	// and a continue beyond it is refused (−32050). At least 64KiB. Default: 64 MiB.
 	MaxBytes int64 `json:"max_bytes,omitempty"`
 
-	// How many bytes of all tasks that have ended, and of their webhooks, are kept; in memory, of all tasks. Beyond it,
-	// tasks that have ended are dropped before the end of their retention, the oldest first; in memory, the least recently
-	// used first, and without such tasks new ones are refused. At least max_bytes. Default: no limit; in memory, 512 MiB.
+	// Bytes of all ended tasks and their webhooks; beyond it, tasks near the end of their retention go early. In memory:
+	// of all tasks; the least used ones go, then new ones are refused. At least max_bytes. See docs/production.md#disk.
+	// Default: no bound; in memory, 512 MiB.
 	MaxSize int64 `json:"max_size,omitempty"`
 }
 

@@ -24,55 +24,51 @@ import (
 
 func init() { caddy.RegisterModule(new(JetStreamStore)) }
 
-// JetStreamStore keeps tasks in the streams of a cluster of NATS servers with JetStream, which any number of gateways
-// share: each takes any call.
+// JetStreamStore keeps tasks on NATS servers with JetStream (2.15 or later), shared by any number of gateways: see
+// docs/cluster.md. All gateways of one prefix have the same settings, except node; max_size is divided among the
+// shards. A change of the settings in this section needs a restart.
 type JetStreamStore struct {
-	// The servers: nats://host[:port] or tls://host[:port]. One that can be reached is enough, and names the others.
-	// Required.
+	// The servers, nats://host[:port] or tls://; one names the others. May hold {env.NAME}. Required.
 	URLs []string `json:"urls,omitempty"`
 
-	// The user of the gateway at the servers. May hold placeholders, which are replaced at each connection; the same for
-	// password and token. Default: none.
+	// The gateway's user.
 	User string `json:"user,omitempty"`
 
-	// The password of user. Required with it.
+	// Its password. May hold placeholders, read at each connection; never logged. Default: none.
 	Password string `json:"password,omitempty"`
 
-	// The token of the gateway at the servers, where they have no users. Default: none.
+	// The gateway's token, likewise. Default: none.
 	Token string `json:"token,omitempty"`
 
-	// The file with the seed of the gateway's NKey, read at each connection. Default: none.
+	// The file with the seed of its NKey, read at each connection. Default: none.
 	NKey string `json:"nkey,omitempty"`
 
-	// The file with the gateway's JWT and the seed of its key, as nsc writes it, read at each connection. Default: none.
+	// The file with its JWT and the seed of its key, read at each connection. Default: none.
 	Credentials string `json:"credentials,omitempty"`
 
-	// The certificates of the connections to the servers.
+	// TLS to the servers. With any setting, a server without TLS is refused.
 	TLS NATSTLS `json:"tls,omitzero"`
 
-	// The monitoring endpoints of the servers, http://host:8222, all of them. The gateway reads there whether the servers
-	// sync each write and are new enough, does not use those that do not or are not, and warns of servers that are not
-	// named. Default: none; it is not checked.
+	// The monitoring endpoints of all servers, http://host:8222: a server without synced writes, or too old, is refused
+	// there. Default: none; a line asks for it.
 	Monitor []string `json:"monitor,omitempty"`
 
-	// The name of this gateway among those that share the store. It must stay the same, and be that of no other one.
-	// Default: the name of the host.
+	// The name of this gateway, its own for ever: letters, digits, - and _. Default: the name of the host.
 	Node string `json:"node,omitempty"`
 
-	// For how long the heartbeats of a gateway may fail before the others take its tasks over. Default: 3s.
+	// Silence of a gateway before others take its tasks over, 1s to 1m. Default: 3s.
 	Lease caddy.Duration `json:"lease,omitempty"`
 
-	// Into how many streams the tasks are divided. Each is worked on by one gateway, so there must be more of them than
-	// gateways. It cannot be changed later. Default: 16.
+	// Streams for the tasks, more than gateways; at most 1024, for ever. See docs/cluster.md#how-many. Default: 16.
 	Shards int `json:"shards,omitempty"`
 
-	// On how many servers each stream is stored. Default: 3.
+	// Servers with each stream: 3 or 5. Default: 3.
 	Replicas int `json:"replicas,omitempty"`
 
-	// Replicas may be 1, so that the loss of one server is the loss of tasks. Default: false.
+	// Replicas may be 1, for a test. Default: false.
 	AllowSingleReplica bool `json:"allow_single_replica,omitempty"`
 
-	// With what the names of the streams begin. Gateways with the same one share their tasks. Default: aip.
+	// The beginning of the streams' names, common to gateways with common tasks. Default: aip.
 	Prefix string `json:"prefix,omitempty"`
 
 	StoreLimits
@@ -80,18 +76,16 @@ type JetStreamStore struct {
 
 // NATSTLS holds the certificates of NATS servers and of the gateway as their client.
 type NATSTLS struct {
-	// PEM files with the trusted roots of the servers' certificates, read when the configuration is loaded. Default: the
-	// system's.
+	// PEM files with the roots of the servers, read at load. Default: the system's.
 	CA []string `json:"ca,omitempty"`
 
-	// The PEM file with the gateway's client certificate. It and its key are read at each connection, so that they can be
-	// renewed. Default: none.
+	// PEM files with the client certificate and its key, read at each connection.
 	Cert string `json:"cert,omitempty"`
 
-	// The PEM file with the key of cert. Required with it.
+	// Default: none.
 	Key string `json:"key,omitempty"`
 
-	// The host name in the servers' certificates. Default: the host of each URL.
+	// The name in the servers' certificates. Default: the host of each URL.
 	ServerName string `json:"server_name,omitempty"`
 }
 

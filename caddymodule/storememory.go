@@ -14,8 +14,7 @@ import (
 
 func init() { caddy.RegisterModule(new(MemoryStore)) }
 
-// MemoryStore keeps tasks in memory. They end with the process. Its max_size is that of all tasks, by default 512
-// MiB: beyond it, tasks that have ended are dropped, and without such tasks new ones are refused.
+// MemoryStore keeps tasks in memory. They end with the process.
 type MemoryStore struct {
 	StoreLimits
 }

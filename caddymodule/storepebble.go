@@ -27,12 +27,11 @@ func init() { caddy.RegisterModule(new(PebbleStore)) }
 
 // PebbleStore keeps tasks on disk, in a directory.
 type PebbleStore struct {
-	// The directory of the store, which only one process may use. Default: aip in Caddy's data directory.
+	// The directory, for one process only. May hold {env.NAME}. Default: aip in Caddy's data directory.
 	Dir string `json:"dir,omitempty"`
 
-	// When events are durable, so that they survive a loss of power: state (changes of state are durable before they are
-	// sent), always (all events are durable before they are sent) or never (the system decides). A crash of the process
-	// loses no event that was sent, in all three. Default: state.
+	// Durability at a loss of power: state (a change of state, before anyone sees it), always (each event, before anyone
+	// sees it) or never (the system decides). A crash of the process loses nothing in all three. Default: state.
 	Sync string `json:"sync,omitempty"`
 
 	StoreLimits

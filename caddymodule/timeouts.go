@@ -14,18 +14,17 @@ import (
 
 // Timeouts are the defaults for the timeouts that a Leader may set when it starts a task.
 type Timeouts struct {
-	// How long a start or continue waits for its result. Then it is answered with the task in its current state, and the
-	// turn continues. Default: 25s, because clients on the reference implementation of AIP give up at 30s.
+	// The wait of a start or continue of AIP for its result; then the answer is the task as it is. See
+	// docs/dialects.md#when-to-wait-less. Default: 25s.
 	Response caddy.Duration `json:"response,omitempty"`
 
-	// How long a blocking call of A2A (a message without blocking false, or returnImmediately) waits for its task. Then
-	// it is answered with the task in its current state, and the turn continues. Default: 10m.
+	// The wait of a blocking call of A2A, likewise. Default: 10m.
 	Blocking caddy.Duration `json:"blocking,omitempty"`
 
-	// How long a task waits for input before it is canceled. Default: 24h.
+	// The wait of a task for input; then it is canceled. Default: 24h.
 	AwaitingInput caddy.Duration `json:"awaiting_input,omitempty"`
 
-	// How long a finished task waits for the Leader to accept its result before it is completed. Default: 24h.
+	// The wait of a finished task for complete; then it is completed. Default: 24h.
 	AwaitingCompletion caddy.Duration `json:"awaiting_completion,omitempty"`
 }
 

@@ -17,17 +17,16 @@ import (
 
 // TokenVerification is how the tokens of issuers are verified.
 type TokenVerification struct {
-	// The algorithms that tokens may be signed by. Default: RS256, PS256, ES256 and EdDSA.
+	// Algorithms of signatures. Default: RS256, PS256, ES256 and EdDSA.
 	Algorithms []string `json:"algorithms,omitempty"`
 
-	// By how much the clocks of issuers may differ from that of the gateway. Default: 60s.
+	// Difference between clocks. Default: 60s.
 	Leeway *caddy.Duration `json:"leeway,omitempty"`
 
-	// Networks that are not public, and that keys may be fetched from, also by plain http. Default: none.
+	// Networks for keys although not public, also by plain http. Default: none.
 	AllowNetworks []string `json:"allow_networks,omitempty"`
 
-	// PEM files with the roots of the servers that keys are fetched from, read when the configuration is loaded. Default:
-	// the system's.
+	// PEM files with the roots of servers with keys, read at load. Default: the system's.
 	CA []string `json:"ca,omitempty"`
 }
 

@@ -10,8 +10,8 @@ import (
 
 // Traces says where the traces of tasks are shown.
 type Traces struct {
-	// The URL of the page that shows a trace, with {trace_id} where its id stands, such as
-	// https://jaeger.example.com/trace/{trace_id}. Default: none; the console and the commands show the id alone.
+	// The URL of a trace's page for the console and the commands, such as https://jaeger.example.com/trace/{trace_id}.
+	// Default: none; the id alone.
 	Link string `json:"link,omitempty"`
 }
 

@@ -65,7 +65,7 @@ var (
 	pageName = regexp.MustCompile(`docs/([a-z/-]+)\.md(#[a-z0-9_-]+)?`)
 
 	// What only code has: names with underscores, placeholders, values that begin with a digit behind "Default:".
-	aWord    = regexp.MustCompile("`[^`]*`|(<[^>]*>|[^\\s(`])*(<[^>]*>|[^\\s(`.,;:)])")
+	aWord    = regexp.MustCompile("`[^`]*`|(<[^>]*>|[^\\s(`<])*(<[^>]*>|[^\\s(`.,;:)])")
 	codeLike = regexp.MustCompile(`[_<>{}*|]|^/[a-z.]|^aip/2$|:/`)
 	dflt     = regexp.MustCompile(`Default: ([0-9]([^ .,;]|\.[0-9])*( [KMG]iB)?)`)
 )
@@ -109,4 +109,18 @@ func linkTo(t *testing.T, dir, name string) string {
 		rel += "#" + anchor
 	}
 	return fmt.Sprintf("[%s](%s)", title, rel)
+}
+
+var severalWords = regexp.MustCompile(`[\w.]+(\|[\w.]+)+`)
+
+// withWords puts the words of an option into backquotes, where a text explains them or names the default.
+func withWords(text, form string) string {
+	for _, words := range severalWords.FindAllString(form, -1) {
+		for word := range strings.SplitSeq(words, "|") {
+			explained := regexp.MustCompile("(^|[^`\\w])" + regexp.QuoteMeta(word) + `( \(|:)`)
+			text = explained.ReplaceAllString(text, "$1`"+word+"`$2")
+			text = strings.Replace(text, "Default: "+word+".", "Default: `"+word+"`.", 1)
+		}
+	}
+	return text
 }

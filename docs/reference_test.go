@@ -140,7 +140,7 @@ func (r *reference) make(p referencePage) {
 			fmt.Fprintf(&r.out, "## %s\n\n", m.directive)
 		}
 		comment := r.comments.of(r.t, typ)
-		it := item{form: o.shape(), paths: setBy(r.t, o, r.id, r.settings)}
+		it := item{form: o.shape(), paths: r.own(o)}
 		switch m.directive {
 		case "store": // what all drivers have
 			comment, _, _ = strings.Cut(r.comments[typ.PkgPath()+".StoreLimits"], "\n\n")
@@ -148,11 +148,49 @@ func (r *reference) make(p referencePage) {
 		case "aip_gateway": // its block says the same
 			it.paths = nil
 		}
-		r.out.WriteString(r.line(it) + "\n\n")
+		if line := r.line(it); line != "`"+m.directive+"`" {
+			r.out.WriteString(line + "\n\n")
+		}
 		_, text, _ := strings.Cut(strings.TrimSpace(comment), " ") // the name of the type
-		r.write("`"+m.directive+"` "+text, level)
+		r.write(strings.ToUpper(text[:1])+text[1:], level)
 		r.block(o, level, "")
 	}
+}
+
+// own returns the members that an option sets, and no option in its block.
+func (r *reference) own(o *option) []string {
+	paths := setBy(r.t, o, r.id, r.settings)
+	for _, inner := range o.block {
+		if inner.opens {
+			continue
+		}
+		set := setBy(r.t, inner, r.id, r.settings)
+		paths = slices.DeleteFunc(paths, func(path string) bool { return slices.Contains(set, path) })
+	}
+	return paths
+}
+
+// usual returns the member of the JSON with the path of an option.
+func (o *option) usual() string {
+	if o.parent == nil {
+		return ""
+	}
+	_, path, _ := strings.Cut(o.path(), " ")
+	if o.root() == "store jetstream" || o.root() == "store pebble" {
+		_, path, _ = strings.Cut(path, " ")
+	}
+	if strings.HasPrefix(o.path(), "store") {
+		path = "store." + path
+	}
+	return strings.ReplaceAll(path, " ", ".")
+}
+
+// root returns the name of the directive of an option.
+func (o *option) root() string {
+	for o.parent != nil {
+		o = o.parent
+	}
+	return o.name()
 }
 
 // item is an option in a list.
@@ -160,6 +198,7 @@ type item struct {
 	form  string
 	paths []string // of the members of the JSON that it sets
 	about string   // a member with its own settings, about which the item says something, too
+	usual string   // the member with the path of the option, which is not named
 }
 
 // block writes the options of a block: those without a block of their own as a list, then the others.
@@ -189,7 +228,7 @@ func (o *option) small() bool {
 
 // itemsOf returns the items of an option, whose block is small, if it has one.
 func (r *reference) itemsOf(o *option, outer string) (items []item) {
-	paths := setBy(r.t, o, r.id, r.settings)
+	paths := r.own(o)
 	about := r.about(o)
 	if about == outer || len(o.block) == 0 && len(paths) < 2 {
 		about = ""
@@ -203,10 +242,10 @@ func (r *reference) itemsOf(o *option, outer string) (items []item) {
 		return []item{{form: o.form, about: about}}
 	}
 	if len(o.block) == 0 || strings.ContainsAny(o.form, "<[") {
-		items = append(items, item{form: o.form, paths: paths, about: about})
+		items = append(items, item{form: o.form, paths: paths, about: about, usual: o.usual()})
 	}
 	for _, inner := range o.block {
-		items = append(items, item{form: o.name() + " { " + inner.form + " }", paths: setBy(r.t, inner, r.id, r.settings)})
+		items = append(items, item{form: o.name() + " { " + inner.form + " }", paths: r.own(inner), usual: inner.usual()})
 	}
 	return items
 }
@@ -285,15 +324,18 @@ func (r *reference) line(it item) string {
 	if it.about != "" && len(names) == 0 {
 		names = append(names, "`"+r.prefix+it.about+"`")
 	}
-	if len(texts) == 0 && elsewhere != "" {
-		texts = append(texts, "As in "+r.link(elsewhere)+".")
+	if it.form == it.usual+" { … }" && it.about != "" { // the heading says it
+		return prose(r.t, "docs/configuration", strings.Join(texts, " "))
 	}
 	text := "`" + it.form + "`"
-	if len(names) > 0 {
+	if len(names) > 1 || len(names) == 1 && names[0] != "`"+it.usual+"`" {
 		text += " (" + strings.Join(names, ", ") + ")"
 	}
+	if len(texts) == 0 && elsewhere != "" {
+		return text + ": As in " + r.link(elsewhere) + "."
+	}
 	if len(texts) > 0 {
-		text += ": " + prose(r.t, "docs/configuration", strings.Join(texts, " "))
+		text += ": " + withWords(prose(r.t, "docs/configuration", strings.Join(texts, " ")), it.form)
 	}
 	return text
 }
@@ -310,7 +352,7 @@ func (r *reference) link(to string) string {
 
 // section writes an option with a block.
 func (r *reference) section(o *option, level int, outer string) {
-	it := item{form: o.shape(), paths: setBy(r.t, o, r.id, r.settings), about: r.about(o)}
+	it := item{form: o.shape(), paths: r.own(o), about: r.about(o), usual: o.usual()}
 	if it.about == outer {
 		it.about = ""
 	}
@@ -323,11 +365,16 @@ func (r *reference) section(o *option, level int, outer string) {
 		r.heading = o.name()
 	}
 	fmt.Fprintf(&r.out, "%s %s\n\n%s\n\n", strings.Repeat("#", level), r.heading, r.line(it))
+	below := ""
 	if it.about != "" {
 		_, more, _ := strings.Cut(r.comments.of(r.t, bare(r.setting(it.about).typ)), "\n\n")
+		more, below, _ = strings.Cut(more, "# ")
 		r.write(more, level)
 	}
 	r.block(o, level, r.about(o))
+	if below != "" {
+		r.write("# "+below, level)
+	}
 }
 
 // allDescribed returns where the options of a block are described; "" if one of them is not.

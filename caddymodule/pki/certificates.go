@@ -34,25 +34,24 @@ import (
 // renew them. Sites show them by get_certificate aip, and connections to agents and brokers by client_cert aip. They
 // are in Caddy's storage, and gateways that share it share them.
 type Certificates struct {
-	// The URL of the authority's ACME directory: https, or http on this host. Required.
+	// The URL of its ACME directory, such as https://ca.example/acps-atr-v2/acme/directory: https, or http on this host.
+	// Required.
 	Directory string `json:"directory,omitempty"`
 
-	// PEM files with the roots of the certificate of the authority's server. Default: the system's.
+	// PEM files with the roots of the authority's server. Default: the system's.
 	CA []string `json:"ca,omitempty"`
 
-	// The credentials for the accounts of Partners (EAB), each the JSON that the registry gives, mostly by a placeholder,
-	// such as {file./etc/caddy/eab.json} or {env.AIP_EAB}. Each counts once. They are looked up when an account is
-	// needed, so that one can be added without a reload. Default: those that the registry of the option registry gives.
+	// Credentials for the accounts of Partners: the JSON from the registry, mostly as {file./etc/caddy/eab.json}. Looked
+	// up without a reload. Default: from the option registry.
 	EAB []string `json:"eab,omitempty"`
 
-	// Where the authority reaches the operator, such as ops@example.com. Default: none.
+	// The operator's addresses for the authority. Default: none.
 	Contact []string `json:"contact,omitempty"`
 
-	// The AICs of the Partners whose certificates are obtained. Default: all that have an AIC.
+	// The Partners with certificates. Default: all with an AIC.
 	Partners []string `json:"partners,omitempty"`
 
-	// The file to which the roots that the authority wants agents to trust are written each hour, as PEM, for trust_pool
-	// aip_file and the option ca of tls. Default: none.
+	// A file for the roots of agents, written each hour, for trust_pool aip_file. Default: none.
 	TrustBundle string `json:"trust_bundle,omitempty"`
 
 	storage agentca.Storage

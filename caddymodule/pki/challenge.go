@@ -24,8 +24,7 @@ func init() {
 	httpcaddyfile.RegisterDirectiveOrder("aip_challenge", httpcaddyfile.Before, "respond")
 }
 
-// Challenge shows the files that an authority of ACPs v01.00 asks for before it issues a certificate, at
-// <AIC>/<token> below the path of the ca_challenge_url.
+// Challenge shows the files for authorities of ACPs v01.00, at <AIC>/<token> below the path of ca_challenge_url.
 type Challenge struct{ storage agentca.Storage }
 
 // CaddyModule returns the Caddy module information.

@@ -20,11 +20,10 @@ import (
 
 func init() { caddy.RegisterModule(new(CertificateGetter)) }
 
-// CertificateGetter has a site show the certificate of a Partner that the app's option certificates obtains. A new
-// certificate is shown from the next handshake on, without a reload.
+// CertificateGetter shows the certificate of a Partner from the option certificates, in tls of a site. A new one counts
+// from the next handshake on.
 type CertificateGetter struct {
-	// The AIC of the Partner. Default: of the Partners at the port and the name for which the caller asks, the only one,
-	// or that whose certificate has the name.
+	// The Partner. Default: by port and name of the request.
 	Partner string `json:"partner,omitempty"`
 
 	host *Host

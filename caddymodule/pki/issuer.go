@@ -26,11 +26,11 @@ func init() {
 
 // OwnIssuer signs the tokens by which the gateway names callers to agents.
 type OwnIssuer struct {
-	// The issuer's name, iss in its tokens, such as the URL of the gateway. Required.
+	// Its name, iss in its tokens, such as the URL of the gateway.
 	Name string `json:"name"`
 
-	// PEM files with private keys for ES256 (P-256) or EdDSA (Ed25519), read when the configuration is loaded. The first
-	// signs; the public ones of all are served by aip_jwks, so that keys can be changed. Required.
+	// PEM files with private keys for ES256 (P-256) or EdDSA (Ed25519), read at load. The first signs; aip_jwks serves the
+	// public ones of all. Required.
 	Keys []string `json:"keys"`
 }
 
@@ -73,8 +73,8 @@ func (i *OwnIssuer) Read() (*callerinfo.Issuer, error) {
 	return signer, nil
 }
 
-// JWKS serves the public keys of the option issuer as a JSON Web Key Set, so that agents can verify what the gateway
-// signs. It has no options.
+// JWKS serves the public keys of issuer, as a set to keep for five minutes. It answers every request, so give it a
+// matcher: aip_jwks /.well-known/jwks.json.
 type JWKS struct{ keys []byte }
 
 // CaddyModule returns the Caddy module information.
