@@ -26,13 +26,13 @@ func init() {
 	httpcaddyfile.RegisterDirectiveOrder("aip_health", httpcaddyfile.Before, "respond")
 }
 
-// Health answers the health routes of the admin API, /aip/health/live and /aip/health/ready, on a site that an
-// orchestrator can reach. All other requests go to the next handler. The answers name agents and the directory of the
-// store, so the site must not be public, unless the option public is set.
+// Health answers /aip/health/live and /aip/health/ready of the admin API on a site for an orchestrator. All other
+// requests go to the next handler. The answers name agents and the store's directory: without public, the site must not
+// be public.
 type Health struct {
-	// Whether it answers everyone, and names nothing: pollers of discovery servers, which have no certificate, at /healthz
-	// in place of /aip/health. The answer is 200 and "ok" if new tasks are accepted, else 503; at /healthz/<aic> it is
-	// about one Partner, and 503 also while its agent is down or its registry has it disabled. Default: false.
+	// Answers pollers without a certificate, and names nothing, at /healthz in place of /aip/health: 200 and ok, or 503
+	// while no new tasks are accepted; /healthz/<aic> is about one Partner, and 503 also while its agent is down or its
+	// registry has it disabled. Default: false.
 	Public bool `json:"public,omitempty"`
 }
 
