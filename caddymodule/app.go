@@ -37,52 +37,54 @@ import (
 
 func init() { caddy.RegisterModule(new(App)) }
 
-// App stores the tasks of all aip_gateway handlers. It needs no configuration: by default, it stores tasks with Pebble
-// in Caddy's data directory.
+// App stores the tasks of all aip_gateway handlers, and has their common settings. All of them are optional.
 type App struct {
-	// Where tasks are stored, how durably, and for how long. Default: pebble, in Caddy's data directory.
+	// The store of tasks: pebble, memory or jetstream, see docs/configuration/stores.md. Default: pebble, in Caddy's data
+	// directory.
 	StoreRaw json.RawMessage `json:"store,omitempty" caddy:"namespace=aip.stores inline_key=driver"`
 
-	// How webhooks are notified, and where agents push to.
+	// Webhooks, and pushes of agents. See docs/webhooks.md.
 	Notify Notify `json:"notify,omitzero"`
 
-	// Where the traces of tasks are shown.
+	// Links to traces.
 	Traces Traces `json:"traces,omitzero"`
 
-	// Which ids name the same agent: to the gateway they are then one Leader, or one Partner. The key is the Leader: an
-	// AIC, or the name of a Leader of another kind. The value is an AID, the name of another Leader (jwt:<issuer>|<name>
-	// or key:<name>), or a list of them. Default: none.
+	// Names of the same agent, to the gateway one Leader or one Partner: its AIC first, then its AID (or aid:<aid>) and
+	// its other names, jwt:<issuer>|<sub> or key:<name>. An agent without an AIC begins with another name. Default: none.
 	Identities map[string]Names `json:"identities,omitempty"`
 
-	// The gateway as a gateway of AUN. Default: none; AUN clients cannot connect.
+	// The gateway as a gateway of AUN: clients connect at aip_aun, and reach the Partners with aun in callers. See
+	// docs/aun.md#clients-of-aun. Default: none.
 	AUN *AUN `json:"aun,omitempty"`
 
-	// The issuer of the tokens by which the gateway names callers to agents. Default: none.
+	// The issuer of the tokens in agent { caller { jwt } }. Default: none.
 	Issuer *pki.OwnIssuer `json:"issuer,omitempty"`
 
-	// How it is found out which certificates of callers are revoked, for the verifier aip_revocation of client_auth, and
-	// before each call. Default: none; a certificate counts until it expires.
+	// Sources about revoked certificates, for each call, each open stream, and the verifier aip_revocation. See
+	// docs/certificates.md#certificates-that-are-revoked. Default: none; a certificate counts until it expires.
 	Revocation *Revocation `json:"revocation,omitempty"`
 
-	// What is reported of the Partners to a monitor. Default: none; nothing is.
+	// Records of AMP (v02.02) about each Partner with an aic, in amp_<type>_aip-gateway.jsonl. See
+	// docs/discovery.md#alive. Default: none.
 	AMP *AMP `json:"amp,omitempty"`
 
-	// The discovery servers at which the Partners are to be found. Default: none; it cannot be checked.
+	// Discovery servers (ADP) for `caddy aip discover check`.
 	Discovery *Discovery `json:"discovery,omitempty"`
 
-	// How agents are found that are given by their AIC. Default: they cannot be.
+	// Servers with the places of agents given by their AIC: registries first, then discovery servers, then agent. See
+	// docs/discovery.md#agents-by-their-aic. Default: registry, if it is set.
 	Find *Find `json:"find,omitempty"`
 
-	// The registry in which Partners with the AIC registered are registered, and with which the ACS of others are
-	// compared. Default: none.
+	// The registry of ACPs 2 for Partners with aic registered. A Partner disabled there takes no calls. See
+	// docs/discovery.md#registering-it. Default: none.
 	Registry *Registry `json:"registry,omitempty"`
 
-	// The authority from which the gateway obtains the certificates of its Partners. Default: none.
+	// The authority of ACPs for the certificates of Partners. Sites show these by get_certificate aip, connections by
+	// client_cert aip. See docs/certificates.md. Default: none.
 	Certificates *pki.Certificates `json:"certificates,omitempty"`
 
-	// How long streams may take to end when the configuration is replaced or Caddy stops. They end one by one within
-	// this time, with the time at which to reconnect, and lose no events. When Caddy stops, calls that wait for a task
-	// are answered within this time, with the task in its current state. Default: 10s.
+	// The time for streams to end at a reload or an exit, one by one, with the time to reconnect. At an exit, waiting
+	// calls are answered within it, with the task as it is. Default: 10s.
 	Drain caddy.Duration `json:"drain,omitempty"`
 
 	written    ownDriver // of the store, while the App is read in a Caddyfile; nil for another driver
