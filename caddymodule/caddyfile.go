@@ -161,7 +161,6 @@ func mounted(h httpcaddyfile.Helper, m conf.Directive, base *string) ([]httpcadd
 	}
 	h.Reset()
 	h.Next()
-	at := h.Token()
 	matcher, err := h.ExtractMatcherSet()
 	if err != nil {
 		return nil, err
@@ -169,7 +168,6 @@ func mounted(h httpcaddyfile.Helper, m conf.Directive, base *string) ([]httpcadd
 	if err := m.UnmarshalCaddyfile(h.Dispenser); err != nil {
 		return nil, err
 	}
-	conf.NoteLine(m, at)
 	return h.NewRoute(matcher, m), nil
 }
 

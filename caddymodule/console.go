@@ -47,7 +47,6 @@ type Console struct {
 	// Everyone at the site may open it. Default: false.
 	Public bool `json:"public,omitempty"`
 
-	says    conf.Fingerprint // of the settings as they stand in the configuration
 	handler console.Handler
 	app     *App
 	server  *caddyhttp.Server
@@ -64,7 +63,6 @@ func (*Console) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets up the handler.
 func (c *Console) Provision(ctx caddy.Context) error {
-	c.says = conf.FingerprintOf(c)
 	if err := c.check(); err != nil {
 		return err
 	}

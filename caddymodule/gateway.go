@@ -11,7 +11,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/front/httpfront"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
@@ -126,7 +125,6 @@ type Gateway struct {
 	callers *authn.Authenticator // nil before Provision
 	leaders *identity.Guard      // likewise
 
-	says       conf.Fingerprint  // of the settings as they stand in the configuration
 	server     *caddyhttp.Server // on which the handler is; nil if that is not known
 	logsAccess bool              // the server has access logs
 	trusted    []string          // the files that the server checks the certificates of callers against

@@ -31,7 +31,6 @@ import (
 
 // Provision sets up the handler.
 func (g *Gateway) Provision(ctx caddy.Context) error {
-	g.says = conf.FingerprintOf(g)
 	if err := g.provision(ctx); err != nil {
 		return fmt.Errorf("%s%w", g.subject(), err)
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 )
 
@@ -44,11 +43,9 @@ func (a *App) warnOfUnreachable(log *slog.Logger) {
 			if j < 0 {
 				continue
 			}
-			before := all[j]
 			// What to do: give them different paths.
 			log.Warn("no request gets to a handler, since one before it takes them all",
-				"handler", directiveOf(later.Handler), "at", a.writtenAt(later.Handler),
-				"before", directiveOf(before.Handler), "before_at", a.writtenAt(before.Handler),
+				"handler", directiveOf(later.Handler), "before", directiveOf(all[j].Handler),
 				"listen", strings.Join(server.Listen, " "))
 		}
 	}
@@ -77,31 +74,4 @@ func takes(first, later caddyhttp.MiddlewareHandler) bool {
 			!slices.ContainsFunc(g.Callers, func(dialect string) bool { return !slices.Contains(h.Callers, dialect) })
 	}
 	return reflect.TypeOf(first) == reflect.TypeOf(later)
-}
-
-// writtenAt returns where a handler is written in the Caddyfile; empty for one that has no line there.
-func (a *App) writtenAt(handler caddyhttp.MiddlewareHandler) string {
-	var says conf.Fingerprint
-	var same []caddyhttp.MiddlewareHandler // that say the same
-	switch h := handler.(type) {
-	case *Gateway:
-		says = h.says
-		for _, g := range a.members {
-			if g.says == says {
-				same = append(same, g)
-			}
-		}
-	case *Console:
-		says = h.says
-		for _, c := range a.consoles {
-			if c.says == says {
-				same = append(same, c)
-			}
-		}
-	}
-	i := slices.Index(same, handler)
-	if i < 0 {
-		return ""
-	}
-	return conf.LineOf(says, i, len(same))
 }

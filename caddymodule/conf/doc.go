@@ -7,7 +7,6 @@
 //     right one.
 //   - Replace and Literal are for settings that take Caddy's placeholders, and for those that do not. No error quotes
 //     what stands beside a placeholder, since it may be part of a secret.
-//   - NoteLine and LineOf find the line of a handler again, which Caddy's JSON has not.
 //
 // It knows no directive and no option by name, but for those of Caddy's that are looked for in ours.
 package conf

@@ -19,11 +19,6 @@ func Handler[T any, H interface {
 	*T
 	Directive
 }](h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
-	m, d := H(new(T)), h.Dispenser
-	d.Next()
-	at := d.Token()
-	d.Reset()
-	err := m.UnmarshalCaddyfile(d)
-	NoteLine(m, at)
-	return m, err
+	m := H(new(T))
+	return m, m.UnmarshalCaddyfile(h.Dispenser)
 }
