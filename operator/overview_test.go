@@ -3,13 +3,17 @@
 package operator
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/internal/measure"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/trust/policy"
 )
 
 // TestOverviewsAreAdded: what several gateways have counted is added, also the times, whose quantiles are those of all.
@@ -50,5 +54,44 @@ func TestOverviewsAreAdded(t *testing.T) {
 	want.Agents = []adminapi.AgentOverview{one, want.Agents[0]}
 	if diff := cmp.Diff(want, sum); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestOverview: an overview has what was counted of an agent, and what there is now. One of a Partner has no levels.
+func TestOverview(t *testing.T) {
+	p := newAlone(t, withPolicy(t, policy.Config{}))
+	p.try("ask", task.AwaitingInput)
+	slow := p.try("slow 60", task.Working)
+	var got adminapi.Overview
+	p.ask("GET", adminapi.OverviewOf, "", &got)
+	want := &adminapi.Levels{Tasks: map[string]int64{"pending": 0, "accepted": 0, "working": 1, "awaiting-input": 1,
+		"awaiting-completion": 0}}
+	if diff := cmp.Diff(want, got.Now); diff != "" {
+		t.Errorf("the levels (-want +got):\n%s", diff)
+	}
+	last := got.Points[len(got.Points)-1]
+	if len(got.Agents) != 1 || got.Agents[0].Name != "maps" || got.Agents[0].State != adminapi.AgentUp ||
+		last.Working != 1 || last.Waiting != 1 || got.First.Count == 0 {
+		t.Errorf("the overview is %+v; the last point is %+v", got, last)
+	}
+	var one adminapi.Overview
+	if p.ask("GET", adminapi.OverviewOf+"?since=5m&partner=maps", "", &one); one.Now != nil || len(one.Agents) != 1 {
+		t.Errorf("the overview of a Partner is %+v", one)
+	}
+	const since = `", but must be a duration from 1m to 24h, such as 5m or 6h`
+	p.refuses(map[string]string{
+		"GET " + adminapi.OverviewOf + "?since=1s":  `Bad Request: since is "1s` + since,
+		"GET " + adminapi.OverviewOf + "?since=2d":  `Bad Request: since is "2d` + since,
+		"GET " + adminapi.OverviewOf + "?since=odd": `Bad Request: since is "odd` + since,
+		"GET " + adminapi.OverviewOf + "?partner=Q": `Conflict: the Partner "Q" is not in the configuration`,
+	})
+	p.ask("POST", adminapi.CancelTask, `{"partner":"P","leader":"`+slow.Leader+`","task":"`+slow.Task+`"}`,
+		new(adminapi.Task))
+	p.agent.CloseClientConnections()
+	p.agent.Close()
+	p.ask("POST", adminapi.TryPartner, `{"partner":"maps","command":"start","text":"hello"}`, new(adminapi.Task))
+	asynctest.Eventually(t, "the agent is down", func() bool { return HealthOf(p.partner()).State == adminapi.AgentDown })
+	if h := HealthOf(p.partner()); h.Reason == "" || h.Failed.IsZero() || strings.Contains(h.Reason, "127.0.0.1") {
+		t.Errorf("an agent that is away is %+v", h)
 	}
 }
