@@ -32,8 +32,9 @@ first word of a message is its command:
   stream N [MS]   a product in N pieces, one every MS milliseconds
   slow SECONDS    works for this time
   ask             asks for a colour
-  fail            fails
+  fail, reject    fails, or rejects the task
   file, data      a product with a file, or with structured data
+  two             two products
 
 It repeats all other messages. It ends on SIGINT and SIGTERM.
 `,

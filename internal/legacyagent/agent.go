@@ -8,6 +8,8 @@
 //	slow SECONDS    works for this time and reports every second
 //	ask             asks for a colour, and repeats the next message
 //	fail            fails
+//	reject          rejects the task, which v0.1 has no state for; the gateway knows it
+//	two             two artifacts
 //	file            an artifact with a file
 //	data            an artifact with structured data
 //
@@ -104,7 +106,7 @@ func (a *Agent) card(w http.ResponseWriter, r *http.Request) {
 		`"capabilities":{"streaming":true,"pushNotifications":false,"stateTransitionHistory":false},`+
 		`"authentication":{"schemes":[]},"defaultInputModes":["text"],"defaultOutputModes":["text","file","data"],`+
 		`"skills":[{"id":"echo","name":"Echo","description":"Repeats what you say","tags":["sample"],`+
-		`"examples":["hello","stream 5 200","slow 3","ask","fail","file","data"]}]}`...)
+		`"examples":["hello","stream 5 200","slow 3","ask","fail","reject","file","data","two"]}]}`...)
 	answer(w, b)
 }
 

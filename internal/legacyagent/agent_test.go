@@ -125,6 +125,11 @@ func TestAgent(t *testing.T) {
 			status(working, false) + chunk(text("answer", "you said: stream 3", 0, false, true)) +
 				status(says("completed", "done"), true)}},
 		{"fail", []string{"send fail"}, []string{ok(begin + says("failed", "agent broke") + `}`)}},
+		{"reject", []string{"send reject", "get"}, []string{
+			ok(begin + says("rejected", "not my job") + `}`), ok(begin + says("rejected", "not my job") + `}`)}},
+		{"reject a stream", []string{"sendSubscribe reject"}, []string{status(says("rejected", "not my job"), true)}},
+		{"two", []string{"send two"}, []string{ok(begin + says("completed", "ok") + `,"artifacts":[` +
+			text("one", "one", 0, false, true) + `,` + text("two", "two", 1, false, true) + `]}`)}},
 		{"file", []string{"send file"}, []string{ok(begin + says("completed", "ok") +
 			`,"artifacts":[{"name":"file","parts":[{"type":"file","file":{"name":"hello.txt","mimeType":"text/plain",` +
 			`"bytes":"aGVsbG8K"}}],"index":0,"append":false,"lastChunk":true}]}`)}},

@@ -108,6 +108,11 @@ func plan(text string, isAnswer, streamed bool, pace time.Duration) []step {
 		return []step{{state: "input-required", say: "which colour?"}}
 	case "fail":
 		return []step{{state: "failed", say: "agent broke"}}
+	case "reject":
+		return []step{{state: "rejected", say: "not my job"}}
+	case "two":
+		return []step{{name: "one", text: "one", last: true}, {name: "two", text: "two", last: true},
+			{state: "completed", say: "ok"}}
 	case "file":
 		const part = `{"type":"file","file":{"name":"hello.txt","mimeType":"text/plain","bytes":"aGVsbG8K"}}`
 		return []step{{name: "file", part: part, last: true}, {state: "completed", say: "ok"}}
@@ -168,7 +173,11 @@ func (r *record) begin(text string, streamed bool, pace time.Duration) (*turn, [
 	steps := plan(text, r.state == "input-required", streamed, pace)
 	r.turn = &turn{record: r, listen: streamed, stop: make(chan struct{})}
 	t := r.turn
-	r.apply(&step{state: "working"})
+	if steps[0].state == "rejected" {
+		r.state, r.changed = "submitted", time.Now() // it never works
+	} else {
+		r.apply(&step{state: "working"})
+	}
 	return t, steps, nil
 }
 
