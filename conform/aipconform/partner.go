@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -28,7 +29,7 @@ type settings struct {
 	otherCert        string
 	otherKey         string
 	http             string
-	level            string
+	level, suite     string
 	json, junit, tap string
 	protocols, only  words
 	list             bool
@@ -60,6 +61,7 @@ func newSettings(name string, stderr io.Writer) *settings {
 	f.StringVar(&s.otherCert, "other-cert", "", "the certificate of another Leader, a `file`")
 	f.StringVar(&s.otherKey, "other-key", "", "its key, a `file`")
 	f.StringVar(&s.http, "http", "", "the `version` of HTTP, 1 or 2 (default: as agreed)")
+	f.StringVar(&s.suite, "suite", "", "a `file` with tests in place of those of aipconform")
 	f.Var(&s.protocols, "protocol", "an `id` of a protocol (default: all that the Partner speaks)")
 	f.Var(&s.only, "only", "an `ID` of a test, or its beginning and a *")
 	f.StringVar(&s.level, "level", "", "the lowest `level`: must, should or may")
@@ -141,6 +143,9 @@ func partner(ctx context.Context, args []string, stdout, stderr io.Writer) (int,
 		return 0, err
 	}
 	documents, protocols, err := embedded()
+	if err == nil && s.suite != "" {
+		documents, err = acts.Load(os.DirFS(filepath.Dir(s.suite)), filepath.Base(s.suite))
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -39,8 +39,12 @@ func (t *testing) compare(s *acts.Step, o *outcome, v verifier) ([]acts.Mismatch
 		return found, nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Capture)) {
-		if !t.scope.capture(s.ID, name, s.Capture[name], o) && s.Open == nil {
-			found = append(found, acts.Mismatch{Path: s.Capture[name], Expected: "a value", Actual: o.exchange.Got()})
+		path, err := v.vars.Text(s.Capture[name])
+		if err != nil {
+			return nil, err
+		}
+		if !t.scope.capture(s.ID, name, path, o) && s.Open == nil {
+			found = append(found, acts.Mismatch{Path: path, Expected: "a value", Actual: o.exchange.Got()})
 		}
 	}
 	more, err := t.assertions(s, v)
@@ -57,6 +61,9 @@ func (t *testing) answer(s *acts.Step, o *outcome, v verifier) ([]acts.Mismatch,
 		ExpectHandshake: s.ExpectHandshake})
 	if err != nil {
 		return nil, err
+	}
+	if s.Operation != "" && bare(s) && o.failure != nil {
+		found = append(found, acts.Mismatch{Path: "error", Expected: "no error", Actual: brief(o.failure)})
 	}
 	if within := millis(s.WithinMS); within > 0 && s.Webhook == nil && s.AwaitEvent == nil && e.Took > within {
 		found = append(found, acts.Mismatch{Expected: fmt.Sprintf("an answer within %v", within),
@@ -80,6 +87,12 @@ func (t *testing) answer(s *acts.Step, o *outcome, v verifier) ([]acts.Mismatch,
 		all[i].Expected = "(one of) " + all[i].Expected
 	}
 	return append(found, all...), nil
+}
+
+// bare reports whether a step says nothing of its answer: then it wants no error.
+func bare(s *acts.Step) bool {
+	return s.Expect == nil && s.ExpectError == nil && s.ExpectStream == nil && s.ExpectHandshake == "" && s.Open == nil &&
+		len(s.ExpectAny) == 0
 }
 
 // open finds the reading that the Partner has.

@@ -48,7 +48,11 @@ func (t *testing) parallel(ctx context.Context, s *acts.Step) (*outcome, error) 
 	if p.CountDistinct == nil {
 		return o, nil
 	}
-	path, err := acts.ParsePath(p.CountDistinct.Path)
+	text, err := v.vars.Text(p.CountDistinct.Path)
+	if err != nil {
+		return nil, err
+	}
+	path, err := acts.ParsePath(text)
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,11 @@ func (t *testing) step(ctx context.Context, s *acts.Step) error {
 		return err
 	}
 	for attempt := 1; s.Repeat != nil; attempt++ {
-		done, err := until(s.Repeat.Until, o)
+		expression, err := v.vars.Text(s.Repeat.Until)
+		if err != nil {
+			return err
+		}
+		done, err := until(expression, o)
 		if err != nil || done {
 			if err != nil {
 				return err
@@ -143,7 +147,7 @@ func (t *testing) perform(ctx context.Context, s *acts.Step, v verifier) (*outco
 	case s.Assertion != nil:
 		return t.assert(s, v)
 	case s.Increasing != nil:
-		return t.increasing(s)
+		return t.increasing(s, v)
 	case s.SameEvents != nil:
 		return t.sameEvents(ctx, s, v)
 	case s.Fold != nil:

@@ -150,8 +150,11 @@ func (t *testing) await(ctx context.Context, s *acts.Step, v verifier) (*outcome
 	if !has {
 		actual := fmt.Sprintf("none of %d events", len(o.events))
 		if n := len(o.events); n > t.awaited[a.Stream] {
-			if near := acts.Match(want, o.view(o.events[n-1])); len(near) > 0 {
+			last := o.events[n-1]
+			if near := acts.Match(want, o.view(last)); last.has && len(near) > 0 {
 				actual += "; the last one: " + near[0].String()
+			} else if !last.has {
+				actual += "; the last one: " + brief(last.data)
 			}
 		}
 		return nil, t.fail(s, o, []acts.Mismatch{{Path: a.Stream,
@@ -182,8 +185,12 @@ func (t *testing) cut(s *acts.Step) (*outcome, error) {
 }
 
 // increasing compares numbers of events, of webhooks or of an answer.
-func (t *testing) increasing(s *acts.Step) (*outcome, error) {
-	path, err := acts.ParsePath(s.Increasing.Path)
+func (t *testing) increasing(s *acts.Step, v verifier) (*outcome, error) {
+	text, err := v.vars.Text(s.Increasing.Path)
+	if err != nil {
+		return nil, err
+	}
+	path, err := acts.ParsePath(text)
 	if err != nil {
 		return nil, err
 	}

@@ -192,8 +192,12 @@ func (v verifier) named(a acts.NamedAssertion) ([]acts.Mismatch, error) {
 	}
 	name := strings.Trim(source, "{}")
 	if a.Path != "" {
-		inner, has := at(value, a.Path)
-		if name += "." + a.Path; !has && a.Match != nil {
+		path, err := v.vars.Text(a.Path)
+		if err != nil {
+			return nil, err
+		}
+		inner, has := at(value, path)
+		if name += "." + path; !has && a.Match != nil {
 			return v.match(name, a.Match, nil, false)
 		}
 		value = inner
@@ -218,7 +222,11 @@ func (v verifier) named(a acts.NamedAssertion) ([]acts.Mismatch, error) {
 }
 
 func (v verifier) collection(name, kind string, c acts.Collection, value any) ([]acts.Mismatch, error) {
-	path, err := acts.ParsePath(c.Path)
+	text, err := v.vars.Text(c.Path)
+	if err != nil {
+		return nil, err
+	}
+	path, err := acts.ParsePath(text)
 	if err != nil {
 		return nil, err
 	}
@@ -236,7 +244,7 @@ func (v verifier) collection(name, kind string, c acts.Collection, value any) ([
 	if kind == "any" && matching > 0 || kind == "all" && matching == len(elements) || kind == "none" && matching == 0 {
 		return nil, nil
 	}
-	return []acts.Mismatch{{Path: name + "." + c.Path, Expected: kind + " of the elements as " + brief(want),
+	return []acts.Mismatch{{Path: name + "." + text, Expected: kind + " of the elements as " + brief(want),
 		Actual: brief(elements)}}, nil
 }
 
