@@ -28,7 +28,7 @@ func init() { caddy.RegisterModule(new(Gateway)) }
 //
 // It stands before respond, reverse_proxy and file_server, and after header and forward_auth. A path matcher sets
 // base_path; with a named matcher set it, and behind handle_path there is none. Caddy answers paths of no route with
-// 200: add respond "nothing is served at this path" 404. Two handlers for one agent share its tasks.
+// 200: add `respond "nothing is served at this path" 404`. Two handlers for one agent share its tasks.
 //
 //	:8443 {
 //		aip_gateway /one* a2a http://127.0.0.1:9101
