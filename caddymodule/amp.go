@@ -4,10 +4,8 @@ package caddymodule
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"slices"
 	"sync"
@@ -21,7 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/node"
 )
 
 // AMP says what is reported of each Partner with an AIC to a monitor, by the Agent Monitoring Protocol: records in
@@ -221,81 +219,18 @@ func (s *ampSigners) of(aic string) (*amp.Signer, error) {
 	return signer, nil
 }
 
-// startAMP begins to report of the Partners, until the configuration is drained.
-func (a *App) startAMP() {
-	if a.AMP == nil {
-		return
+// config returns what the settings are for the node; nil if there are none.
+func (a *AMP) config(app *App) *node.Monitoring {
+	if a == nil {
+		return nil
 	}
-	log := logOf("aip.amp")
-	_ = os.MkdirAll(a.AMP.Dir, 0o750) // what cannot be written is logged
 	host, _ := os.Hostname()
-	config := amp.Config{Dir: a.AMP.Dir, Name: ampName, Names: amp.Names(a.AMP.Names), MaxSize: ampSize,
-		Keep: ampKept, Resource: amp.Object{"service.name": ampName, "host.name": host},
-		Signer: a.signer, Counts: &process.Reported, Log: log}
-	for _, r := range a.AMP.Records {
-		config.Types = append(config.Types, amp.Type(r))
+	c := amp.Config{Dir: a.Dir, Name: ampName, Names: amp.Names(a.Names), MaxSize: ampSize, Keep: ampKept,
+		Resource: amp.Object{"service.name": ampName, "host.name": host}, Signer: app.signer}
+	for _, r := range a.Records {
+		c.Types = append(c.Types, amp.Type(r))
 	}
-	var agents []amp.Agent
-	for _, g := range a.members {
-		if g.AIC != "" && !slices.ContainsFunc(agents, func(other amp.Agent) bool { return other.AIC == g.AIC }) {
-			agents = append(agents, amp.Agent{AIC: g.AIC, Alive: func() bool { return a.isAlive(g) }, Load: g.load})
-		}
-	}
-	a.records = amp.Open(config) // closed when the last call has left
-	reporter := amp.NewReporter(a.records, agents, heartbeats, process.Began)
-	a.reporter.Store(reporter)
-	a.configuration.Go(func(ctx context.Context) { reporter.Run(ctx) })
-}
-
-// closeRecords closes the files of startAMP.
-func (a *App) closeRecords() {
-	if a.records != nil {
-		a.records.Close()
-	}
-}
-
-// isAlive reports whether a Partner takes new tasks, and its agent is not known to be down.
-func (a *App) isAlive(g *Gateway) bool {
-	if a.configuration.Ends() || g.inactive() != nil {
-		return false
-	}
-	if assignee := g.Agent.assignee(); assignee != "" {
-		return process.Clients.Online(assignee)
-	}
-	return !g.isDown()
-}
-
-// load returns how many turns are at the agent, how many wait for it, and how many may be there.
-func (g *Gateway) load() (running, waiting, most int) {
-	if slots := g.gateway.Slots(); slots != nil {
-		running, waiting = slots.Use()
-	}
-	return running, waiting, g.Agent.MaxRuns
-}
-
-// report reports a call to the monitor.
-func (g *Gateway) report(c *gateway.Answered) {
-	reporter := g.app.reporter.Load()
-	if reporter == nil {
-		return
-	}
-	call := amp.Call{AIC: g.AIC, Began: c.At, Took: c.Took, Dialect: c.Dialect, Command: c.Command, Caller: c.User,
-		Leader: c.Leader, Address: c.Address, Task: c.Task, Error: c.Error}
-	if host, _, err := net.SplitHostPort(c.Address); err == nil {
-		call.Address = host
-	}
-	if c.Error != "" {
-		switch c.Kind {
-		case task.AuthenticationRequired, task.AuthorizationFailed, task.AccessTokenInvalid:
-			call.Refused = true
-		case task.Internal, task.InvalidAgentResponse, task.AgentUnavailable, task.AgentTimeout, task.StoreUnavailable:
-			call.Failed = true
-		}
-	}
-	if c.Trace.IsValid() {
-		call.Trace = amp.Trace{ID: c.Trace.TraceID().String(), Span: c.Trace.SpanID().String()}
-	}
-	reporter.Called(&call)
+	return &node.Monitoring{Config: c, Heartbeats: heartbeats}
 }
 
 // watch returns what reports calls; nil if nothing of them is reported.
@@ -303,5 +238,5 @@ func (g *Gateway) watch() func(*gateway.Answered) {
 	if a := g.app.AMP; a == nil || g.AIC == "" || slices.Equal(a.Records, []string{string(amp.Heartbeat)}) {
 		return nil
 	}
-	return g.report
+	return func(of *gateway.Answered) { g.app.configuration.Report(g.AIC, of) }
 }

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -20,16 +19,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/aip-gateway/aip-gateway/acps/adp"
-	"github.com/aip-gateway/aip-gateway/acps/amp"
-	"github.com/aip-gateway/aip-gateway/acps/catalog"
 	"github.com/aip-gateway/aip-gateway/acps/registry"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
-	"github.com/aip-gateway/aip-gateway/front/aunfront"
-	"github.com/aip-gateway/aip-gateway/front/aunfront/directory"
-	"github.com/aip-gateway/aip-gateway/front/aunfront/mailbox"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/operator"
@@ -96,20 +89,9 @@ type App struct {
 	admin      adminAPI                   // of Caddy
 	allServers func() []*caddyhttp.Server // of Caddy, once all is provisioned
 	metrics    *prometheus.Registry       // of this configuration
-	aunFront   *aunfront.Front            // set by Start; nil without AUN
-	aunSite    *directory.Site            // likewise
 
-	reporter atomic.Pointer[amp.Reporter] // nil before Start, and without AMP
-	records  *amp.Log                     // that it writes to
-
-	discoverer *adp.Server             // set by Start
-	operated   *operator.Configuration // likewise
-	mounts     map[string][]*Gateway   // likewise: the members, by their names
-	partners   node.Partners           // likewise: the members, as they have started
-	agents     []catalog.Agent         // likewise
-
-	messages  *mailbox.Mailbox         // likewise; nil without AUN
-	addressed map[string]mailbox.Agent // likewise, by their AIDs
+	operated *operator.Configuration // set by Start
+	mounts   map[string][]*Gateway   // likewise: the members, by their names
 
 	access zapcore.Core // of Caddy's access logs
 
@@ -181,12 +163,15 @@ func (a *App) read(ctx caddy.Context) (err error) {
 			return err
 		}
 	}
-	var follow func() (*node.Feed, error)
-	if a.Registry != nil {
-		follow = a.Registry.feed
-	}
 	err = errors.Join(a.loadStore(ctx), a.Notify.provision(), a.Revocation.provision(), a.AMP.provision(),
-		a.Discovery.provision(), a.Find.provision(a.Registry), a.Certificates.Provision(ctx.Storage(), follow))
+		a.Discovery.provision(), a.Find.provision(a.Registry))
+	if a.Certificates != nil {
+		var follow func() (*node.Feed, error)
+		if a.Registry != nil {
+			follow = a.Registry.feed
+		}
+		err = errors.Join(err, a.Certificates.Provision(ctx.Storage(), follow))
+	}
 	if a.Revocation != nil {
 		a.configuration.Trust.Ask(a.Revocation.checker)
 	}
@@ -253,13 +238,6 @@ func (a *App) Start() error {
 	if err := a.configuration.Open(node.Store{Driver: a.store, Name: driverName(a.store)}); err != nil {
 		return err
 	}
-	opened := a.configuration.Node()
-	var err error
-	if a.AUN != nil {
-		if a.messages, err = opened.Mailbox(); err != nil {
-			return err
-		}
-	}
 	a.assignTitles()
 	a.findSenders()
 	a.warnOfAddresses()
@@ -274,38 +252,26 @@ func (a *App) Start() error {
 	a.Certificates.Start(aicsOf(a.members), a.checkers(), account, logOf("aip"))
 	a.Notify.guard.Closed = a.closedPlaces()
 	a.certificates = a.loadedCertificates()
-	a.startCatalog()
-	a.startAUN()
+	a.mounts = make(map[string][]*Gateway)
+	for _, g := range a.members {
+		a.mounts[g.name()] = append(a.mounts[g.name()], g)
+	}
 	partners := partnersOf(a.members)
 	a.operated = a.forOperators(partners)
 	settings := node.Settings{Notify: *a.Notify.config(), Partners: partners, Drain: time.Duration(a.Drain),
-		Active: a.active, Present: a.present, Release: a.closeRecords, Host: a}
+		Active: a.active, AUN: a.AUN.config(a), Monitoring: a.AMP.config(a), Host: a}
 	settings.Notify.Certificates = shownTo(a.members, a.Certificates)
 	if err := a.configuration.Start(settings); err != nil {
 		return err
 	}
-	a.checkAgents()
-	a.checkACS()
 	a.followRegistrations()
 	a.warnOfUnrouted()
 	a.warnOfUnreachable(log)
 	a.warnOfSharedTasks()
 	a.warnOfCertificates(log, time.Now())
-	a.startAMP()
-	admin := opened.Beside.(*openStore).admin
+	admin := a.configuration.Node().Beside.(*openStore).admin
 	a.configuration.Go(func(ctx context.Context) { admin.KeepHistory(ctx, a.configuration) })
 	return nil
-}
-
-// present has the process show the agents of the configuration. It takes no lock of the App, and uses only what Start
-// has set.
-func (a *App) present() {
-	process.Agents.Set(a.agents)
-	if a.AUN != nil {
-		process.Directory.Set(a.AUN.identity)
-		a.messages.Set(a.addressed)
-	}
-	process.Clients.Serve(a.aunFront)
 }
 
 // Stop implements caddy.App.

@@ -3,32 +3,23 @@
 package caddymodule
 
 import (
-	"bytes"
-	"context"
 	"crypto/ecdsa"
 	"crypto/sha256"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"github.com/tidwall/gjson"
 
 	"github.com/aip-gateway/aip-gateway/aun"
-	"github.com/aip-gateway/aip-gateway/aun/codes"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
-	"github.com/aip-gateway/aip-gateway/front/aunfront"
-	"github.com/aip-gateway/aip-gateway/front/aunfront/directory"
-	"github.com/aip-gateway/aip-gateway/front/aunfront/mailbox"
-	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/internal/pemtext"
+	"github.com/aip-gateway/aip-gateway/node"
 	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
@@ -209,49 +200,13 @@ func (g *Gateway) checkAUN() error {
 	return nil
 }
 
-// startAUN begins to serve AUN clients. a.configuration.Node() is set.
-func (a *App) startAUN() {
-	if a.AUN == nil {
-		return
+// config returns what the settings are for the node; nil if there are none.
+func (a *AUN) config(app *App) *node.AUN {
+	if a == nil {
+		return nil
 	}
-	c := aunfront.Config{
-		Authority: a.AUN.authority, Identity: a.AUN.identity, Roots: a.AUN.roots, Identities: a.identities,
-		Index: a.configuration.Node().Index(), Connections: &process.Clients,
-		Origins: a.AUN.Origins, Drain: a.configuration.Draining, DrainFor: time.Duration(a.Drain), Exiting: caddy.Exiting,
-		Begin: a.configuration.Detach, AccessLog: a.accessLog, Log: logOf("aip.aun"),
-		Address: clientAddress, Memory: limit.Budget{Counter: &process.Memory, Limits: a.aunMemory()},
-	}
-	process.Assignees.NotifyBy(process.Clients.Send)
-	c.Assignees = a.configuration.Node().Assignees
-	site := &directory.Site{Directory: process.Directory, Identity: a.AUN.identity, Roots: a.AUN.roots,
-		CRL: a.AUN.roots.Lists(a.AUN.identity), Issued: time.Now(), Client: process.Clients.CertificateOf,
-		Agents: a.AUN.agents, Gateway: aunURL,
-		Healthy: func() bool { return a.configuration.Draining.Err() == nil }}
-	a.addressed = make(map[string]mailbox.Agent)
-	for _, g := range a.members {
-		if g.speaksAUN() {
-			c.Agents = append(c.Agents, aunfront.Agent{AID: g.aid(), Gateway: g.gateway,
-				Confirm: g.Completion == completionConfirm, Worker: g.Agent.assignee()})
-			a.addressed[g.aid()] = aunAgent{g.gateway, g.Agent.assignee()}
-		}
-	}
-	c.Services = map[string]aunfront.Service{
-		"search": searchService{}, "meta": metaService{site}, "message": messageService{a.messages},
-	}
-	a.aunFront, a.aunSite = aunfront.New(c), site
-}
-
-// aunMemory returns the limits of the memory of AUN clients that no Partner counts: the least that a Partner sets that
-// they reach.
-func (a *App) aunMemory() limit.Limits {
-	most := limit.Limits{Total: math.MaxInt64, PerLeader: math.MaxInt64}
-	for _, g := range a.members {
-		if g.speaksAUN() {
-			most.Total = min(most.Total, g.Limits.Memory)
-			most.PerLeader = min(most.PerLeader, g.Limits.memoryPerLeader())
-		}
-	}
-	return most
+	return &node.AUN{Authority: a.authority, Identity: a.identity, Roots: a.roots, Identities: app.identities,
+		Origins: a.Origins, Agents: a.agents, URL: aunURL, Address: clientAddress, AccessLog: app.accessLog}
 }
 
 // clientAddress returns the address of a client, behind the proxies that the server trusts.
@@ -268,30 +223,4 @@ func aunURL(r *http.Request) string {
 		return "ws://" + r.Host + "/aun"
 	}
 	return "wss://" + r.Host + "/aun"
-}
-
-// searchService has the methods search.*.
-type searchService struct{}
-
-// Call implements aunfront.Service.
-func (searchService) Call(
-	ctx context.Context, _ *aunfront.Session, method string, params gjson.Result,
-) ([]byte, error) {
-	result, ok, err := process.Directory.Search(ctx, method, params)
-	if !ok && err == nil {
-		err = aun.Errorf(codes.MethodNotFound, "Method not found")
-	}
-	return result, err
-}
-
-// metaService has the methods meta.* that are not of the connection.
-type metaService struct{ site *directory.Site }
-
-// Call implements aunfront.Service.
-func (m metaService) Call(_ context.Context, _ *aunfront.Session, method string, _ gjson.Result) ([]byte, error) {
-	if method != "meta.trust_roots" {
-		return nil, aun.Errorf(codes.MethodNotFound, "Method not found")
-	}
-	list, err := m.site.TrustRoots()
-	return bytes.TrimSpace(list), err
 }

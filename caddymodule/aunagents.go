@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -14,12 +15,14 @@ import (
 )
 
 // readAgentCerts reads the certificates of agents' AIDs, which lead to the roots. What else the files hold, such as a
-// private key, is not read.
+// private key, is not read. A certificate that has ended is left out.
 func (a *AUN) readAgentCerts(repl *caddy.Replacer) (map[aun.AID][]*x509.Certificate, error) {
 	all := make(map[aun.AID][]*x509.Certificate)
 	for _, file := range a.AgentCerts {
 		aid, chain, err := a.readAgentCert(repl, file)
 		switch {
+		case errors.Is(err, errEnded):
+			continue // it is logged with all that have ended
 		case err != nil:
 		case aid == a.identity.AID:
 			err = fmt.Errorf("it is that of %s, the gateway's own AID; leave it out, since cert has it", aid)
@@ -34,12 +37,18 @@ func (a *AUN) readAgentCerts(repl *caddy.Replacer) (map[aun.AID][]*x509.Certific
 	return all, nil
 }
 
+// errEnded says that a certificate has ended.
+var errEnded = errors.New("the certificate has ended")
+
 func (a *AUN) readAgentCert(repl *caddy.Replacer, file string) (aun.AID, []*x509.Certificate, error) {
 	text, err := conf.ReadFile(repl, file)
 	if err != nil {
 		return "", nil, err
 	}
 	chain, err := aun.ParseChain(string(text))
+	if err == nil && len(chain) > 0 && time.Now().After(chain[0].NotAfter) {
+		return "", nil, errEnded
+	}
 	if err == nil {
 		var cert *aun.Certificate
 		if cert, err = a.roots.Verify("", chain); err == nil {

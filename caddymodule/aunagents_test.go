@@ -3,12 +3,14 @@
 package caddymodule
 
 import (
+	"crypto/x509"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/internal/aunpeer"
@@ -31,11 +33,19 @@ func TestAgentCerts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	ended, err := s.pki.Issue("ended.aid.test", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "ended.pem"), []byte(ended.ChainPEM()), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		files []string
 		want  string // a part of the error, or the AIDs
 	}{
 		{[]string{"writer.pem", "reviewer.pem"}, "reviewer.aid.test writer.aid.test"},
+		{[]string{"ended.pem", "writer.pem"}, "writer.aid.test"}, // an end refuses no configuration
 		{[]string{"gateway.pem"}, "agent_cert: FILE: it is that of gateway.aid.test, the gateway's own AID"},
 		{[]string{"writer.pem", "writer.pem"}, "agent_cert: FILE: another file has a certificate of writer.aid.test"},
 		{[]string{"stranger.pem"}, "agent_cert: FILE: The certificate is not accepted: certificate signed by"},

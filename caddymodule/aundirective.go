@@ -54,11 +54,11 @@ func (s *AUNSite) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	switch path.Base(r.URL.Path) {
 	case "aun", "ws", "acp":
 		if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-			s.app.aunFront.ServeHTTP(w, r)
+			s.app.configuration.Front.ServeHTTP(w, r)
 			return nil
 		}
 	}
-	if h := s.app.aunSite.Find(r); h != nil {
+	if h := s.app.configuration.Site.Find(r); h != nil {
 		h.ServeHTTP(w, r)
 		return nil
 	}

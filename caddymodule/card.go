@@ -108,11 +108,6 @@ func (c *CardConfig) cards() (gateway.Cards, error) {
 // or the path under which it is mounted. The host of the agent, which a title may have, is private.
 func (g *Gateway) cardName() string { return cmp.Or(g.Name, strings.Trim(g.BasePath, "/")) }
 
-// servedACS returns the ACS that the Partner serves at its public URL.
-func (g *Gateway) servedACS(ctx context.Context) ([]byte, error) {
-	return g.gateway.Document(".well-known/acs.json")(ctx, g.publicURL(), "")
-}
-
 // readACS reads an ACS, or a card, in a file, up to one byte more than it may have.
 func readACS(name string) ([]byte, error) {
 	f, err := os.Open(name)
@@ -121,13 +116,4 @@ func readACS(name string) ([]byte, error) {
 	}
 	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, acs.MaxSize+1))
-}
-
-// checkACS begins to compare the ACS of each Partner with the one that is registered.
-func (a *App) checkACS() {
-	for _, g := range a.members {
-		if g.compared {
-			a.configuration.Go(func(ctx context.Context) { g.gateway.CheckACS(ctx) })
-		}
-	}
 }

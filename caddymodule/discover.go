@@ -23,7 +23,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/acps/catalog"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/task"
 )
 
 func init() {
@@ -140,7 +139,8 @@ func (d *Discover) answer(w http.ResponseWriter, r *http.Request, body []byte, v
 		d.redirect(w, true)
 		return
 	}
-	found := d.app.discoverer.Find(r.Context(), query, func(e *catalog.Entry) bool { return d.app.mayCall(r, e) })
+	found := d.app.configuration.Discoverer.Find(r.Context(), query,
+		func(e *catalog.Entry) bool { return d.app.mayCall(r, e) })
 	switch {
 	case found.Empty() && len(d.Redirect) > 0:
 		d.redirect(w, false)
@@ -224,42 +224,6 @@ func aicOf(r *http.Request) string {
 		return ""
 	}
 	return string(aic)
-}
-
-// startCatalog makes the catalogue of the Partners, and the server for queries about them.
-func (a *App) startCatalog() {
-	a.mounts = make(map[string][]*Gateway)
-	for _, g := range a.members {
-		a.mounts[g.name()] = append(a.mounts[g.name()], g)
-	}
-	for name, mounts := range a.mounts {
-		c := catalog.Agent{Name: name, AIC: mounts[0].AIC, Card: mounts[0].gateway.Card}
-		for _, g := range mounts {
-			if g.speaksAUN() {
-				c.AID, c.Card = g.aid(), g.gateway.Card
-			}
-			if c.ACS == nil && g.AIC != "" && g.PublicURL != "" {
-				c.ACS = g.servedACS
-			}
-		}
-		a.agents = append(a.agents, c)
-	}
-	a.discoverer = adp.NewServer(&process.Agents, adp.About{
-		Alive: func(e *catalog.Entry) (bool, time.Time) {
-			mounts := a.mounts[e.Name]
-			if len(mounts) == 0 {
-				return false, time.Time{}
-			}
-			return a.isAlive(mounts[0]), mounts[0].gateway.Health().Answered
-		},
-		Calls: func(e *catalog.Entry) uint64 {
-			mounts := a.mounts[e.Name]
-			if len(mounts) == 0 {
-				return 0
-			}
-			return mounts[0].gateway.Meter().Tasks.Entered(task.Accepted)
-		},
-	})
 }
 
 // mayCall reports whether the sender of a request may call an agent, at any of its mounts.

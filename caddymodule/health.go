@@ -3,7 +3,6 @@
 package caddymodule
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -140,17 +139,6 @@ func unready(o *openStore) (reasons []string) {
 func (g *Gateway) isDown() bool {
 	now := g.gateway.Health()
 	return now.Down()
-}
-
-// checkAgents begins to ask the agents with check whether they can be reached, until the configuration is drained.
-func (a *App) checkAgents() {
-	checked := make(map[string]bool)
-	for _, g := range a.members {
-		if g.Agent.Check > 0 && !checked[g.name()] {
-			checked[g.name()] = true
-			a.configuration.Go(func(ctx context.Context) { g.gateway.CheckAgent(ctx, time.Duration(g.Agent.Check)) })
-		}
-	}
 }
 
 // Interface guards.

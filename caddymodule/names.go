@@ -11,10 +11,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/node"
 )
 
@@ -139,9 +141,17 @@ func aicsOf(members []*Gateway) (all []string) {
 // partnersOf returns the Partners of handlers that have their titles.
 func partnersOf(members []*Gateway) (all node.Partners) {
 	for _, g := range members {
-		all = append(all, &node.Partner{Name: g.name(), Title: g.title(), AIC: g.AIC, Agent: g.Agent.name(),
-			URL: g.mountURL(), Gateway: g.gateway, Policy: g.policy, AAC: g.aac, Issuers: g.verifiers(),
-			Group: g.Group.config(g), Permits: g.permits})
+		p := &node.Partner{Name: g.name(), Title: g.title(), AIC: g.AIC, Agent: g.Agent.name(),
+			URL: g.mountURL(), PublicURL: g.publicURL(), Assignee: g.Agent.assignee(),
+			Confirm: g.Completion == completionConfirm, MaxRuns: g.Agent.MaxRuns,
+			Memory: limit.Limits{Total: g.Limits.Memory, PerLeader: g.Limits.memoryPerLeader()},
+			Check:  time.Duration(g.Agent.Check), Compared: g.compared,
+			Gateway: g.gateway, Policy: g.policy, AAC: g.aac, Issuers: g.verifiers(),
+			Group: g.Group.config(g), Permits: g.permits}
+		if g.speaksAUN() {
+			p.AID = g.aid()
+		}
+		all = append(all, p)
 	}
 	return all
 }

@@ -8,6 +8,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/acps/adp"
+	"github.com/aip-gateway/aip-gateway/acps/amp"
+	"github.com/aip-gateway/aip-gateway/acps/catalog"
+	"github.com/aip-gateway/aip-gateway/front/aunfront"
+	"github.com/aip-gateway/aip-gateway/front/aunfront/directory"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -19,9 +24,11 @@ type Settings struct {
 	Active   *Active       // which of them the registry has as active; nil for no registry
 	Drain    time.Duration // the longest time for streams to end
 
-	Present func() // shows the configuration at the host when it comes in force, without its lock; nil for nothing
-	Release func() // runs when the store is released; nil for nothing
-	Host    any    // of the host alone: its side of the configuration
+	AUN        *AUN        // nil for none
+	Monitoring *Monitoring // nil for none
+
+	agents []catalog.Agent // as the catalogue has the Partners
+	Host   any             // of the host alone: its side of the configuration
 }
 
 // Configuration is one of a process, from its reading to the end of its last call. Its host calls Open and Start, then
@@ -36,12 +43,20 @@ type Configuration struct {
 
 	Trust Trust // in the certificates of callers
 
+	// Set by Start.
+	Discoverer *adp.Server     // answers queries about the Partners
+	Front      *aunfront.Front // of AUN; nil for none
+	Site       *directory.Site // likewise
+
 	process  *Process
 	started  chan struct{}
 	settings Settings             // set by Start
 	work     sync.WaitGroup       // of Go
 	node     atomic.Pointer[Node] // set by Open, and never unset; it may be closed when holds is false
 	held     atomic.Pointer[Node] // see Held
+
+	records  *amp.Log                     // of the monitoring; nil for none
+	reporter atomic.Pointer[amp.Reporter] // likewise, and nil before Start
 
 	mu     sync.Mutex
 	store  Store
@@ -85,7 +100,14 @@ func (c *Configuration) Start(s Settings) error {
 			return err
 		}
 	}
+	c.settings.agents, c.Discoverer = s.Partners.catalog(), c.discoverer()
+	if err := c.startAUN(s.AUN); err != nil {
+		c.unregister()
+		return err
+	}
 	c.comeInForce()
+	c.checkAgents()
+	c.startMonitoring(s.Monitoring)
 	c.followActive(s.Active)
 	c.Go(c.Trust.recheck)
 	c.held.Store(n)
@@ -166,8 +188,8 @@ func (c *Configuration) release() error {
 		return nil
 	}
 	c.holds = false
-	if c.settings.Release != nil {
-		c.settings.Release()
+	if c.records != nil {
+		c.records.Close()
 	}
 	err := c.node.Load().release()
 	c.held.Store(nil) // not before: a closing store exports its metrics for the last time

@@ -41,12 +41,17 @@ func (c *Configuration) leaveForce() {
 	}
 }
 
-// present makes a configuration the newest. It takes no lock of it, and uses the results of Start alone.
+// present makes a configuration the newest, and has the process show its agents. It takes no lock of it, and uses
+// the results of Start alone.
 func (c *Configuration) present() {
-	c.process.newest.Store(c)
-	if c.settings.Present != nil {
-		c.settings.Present()
+	p, s := c.process, &c.settings
+	p.newest.Store(c)
+	p.Agents.Set(s.agents)
+	if s.AUN != nil {
+		p.Directory.Set(s.AUN.Identity)
+		s.AUN.box.Set(s.AUN.agents)
 	}
+	p.Clients.Serve(c.Front)
 }
 
 // Newest returns the last configuration in force; nil before the first one. It stays when the host stops, for the last

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/front/group"
 	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/trust/aac"
 	"github.com/aip-gateway/aip-gateway/trust/policy"
 	"github.com/aip-gateway/aip-gateway/trust/token"
@@ -22,6 +24,16 @@ type Partner struct {
 	AIC   string // empty for none
 	Agent string // the URL of its agent, or its AID; several Partners may have one agent
 	URL   string // of the mount, for callers on this machine; empty if it is not known
+
+	AID       string // by which AUN clients reach it; empty if they do not
+	PublicURL string // of the mount, for all; empty if it is not known
+	Assignee  string // the AID under which its agent connects to the gateway; empty if the agent does not
+	Confirm   bool   // its callers accept results
+	MaxRuns   int    // at its agent at once
+	Memory    limit.Limits
+
+	Check    time.Duration // between two questions whether the agent can be reached; 0 for none
+	Compared bool          // its ACS with the registered one
 
 	Gateway *gateway.Gateway
 	Policy  *policy.Policy  // nil for none

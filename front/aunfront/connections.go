@@ -19,13 +19,14 @@ type Connections struct {
 
 	authority atomic.Pointer[aun.Authority] // of the newest configuration
 	inForce   atomic.Pointer[Front]         // the front of the configuration in force; nil for none
-	nodes     atomic.Pointer[nodes]         // other processes; nil for none
+	nodes     atomic.Pointer[nodes]         // other processes, by the newest store; nil for none
 
 	mu    sync.Mutex
 	open  int // connections, logged in or not
 	in    int // number of those logged in
 	byAID map[string][]*Session
 	strangers
+	shared []*nodes // of all open stores, the newest last
 }
 
 // Serve has the agents of a front take the calls of all connections from now on, since its configuration is in force;

@@ -116,12 +116,28 @@ func (c *Connections) Share(set *shard.Set, log *slog.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	n.stop = cancel
 	n.done.Go(func() { n.send(ctx) })
-	c.nodes.Store(n)
+	c.shareBy(n, true)
 	return func() {
-		c.nodes.CompareAndSwap(n, nil)
+		c.shareBy(n, false)
 		n.stop()
 		n.done.Wait()
 	}
+}
+
+// shareBy has the connections be those of all processes of a store, or ends that: then the stores before count again.
+func (c *Connections) shareBy(n *nodes, begin bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if begin {
+		c.shared = append(c.shared, n)
+	} else {
+		c.shared = slices.DeleteFunc(c.shared, func(o *nodes) bool { return o == n })
+	}
+	var last *nodes
+	if i := len(c.shared); i > 0 {
+		last = c.shared[i-1]
+	}
+	c.nodes.Store(last)
 }
 
 // loginElsewhere returns the login of a nonce, with its first step at another process; nil for none.

@@ -144,3 +144,18 @@ func TestWorkAtNodes(t *testing.T) {
 		}
 	})
 }
+
+// TestShareBy: connections are those of the processes of the newest store. When it closes, as after a reload that has
+// failed, they are those of the store before.
+func TestShareBy(t *testing.T) {
+	c, one, two := new(Connections), new(nodes), new(nodes)
+	for i, step := range []struct {
+		of    *nodes
+		begin bool
+		want  *nodes
+	}{{one, true, one}, {two, true, two}, {two, false, one}, {two, true, two}, {one, false, two}, {two, false, nil}} {
+		if c.shareBy(step.of, step.begin); c.nodes.Load() != step.want {
+			t.Errorf("step %d: they are not those of the right store", i)
+		}
+	}
+}
