@@ -9,6 +9,7 @@ import (
 	"go/token"
 	"io/fs"
 	"iter"
+	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -24,6 +25,25 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/gateway"
 )
+
+// TestReferenceModules: each module for a configuration is on a page.
+func TestReferenceModules(t *testing.T) {
+	var on []string
+	for _, p := range referencePages {
+		for _, m := range p.modules {
+			on = append(on, m.id)
+		}
+	}
+	record, err := os.ReadFile(recordDir + "modules.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id := range strings.FieldsSeq(string(record)) {
+		if !slices.Contains(on, id) && !strings.HasPrefix(id, "admin.api.") {
+			t.Errorf("no page below docs/configuration has the module %s", id)
+		}
+	}
+}
 
 // TestReferenceTypes compares how options are written with the types of the fields that they set.
 func TestReferenceTypes(t *testing.T) {
