@@ -143,7 +143,11 @@ func TestExamineDecide(t *testing.T) {
 
 // findings returns what doctor finds out about an app and its Partners.
 func findings(t *testing.T, app *App, partners []doctor.Partner) []doctor.Finding {
-	ctx, end := caddy.NewContext(caddy.Context{Context: t.Context()})
+	whole, err := caddy.ProvisionContext(new(caddy.Config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := caddy.NewContext(whole)
 	defer end()
 	setup, err := app.Setup(ctx, partners)
 	if err != nil {
