@@ -97,17 +97,22 @@ type Receiver struct {
 }
 
 // Step is one action, and what is expected of it (ACTS §4). It has exactly one action: Operation, Raw, Assertion,
-// ClientResponse, OpenStream, AwaitEvent, Cut, Webhook, Parallel, Increasing, SameEvents, Fold or Procedure.
+// ClientResponse, OpenStream, AwaitEvent, Cut, Webhook, Parallel, Increasing, Ordered, SameEvents, Fold or Procedure.
 type Step struct {
 	ID          string `yaml:"id"`
 	Description string `yaml:"description"`
 
-	Operation      string           `yaml:"operation"`
-	Params         map[string]any   `yaml:"params"`
-	Raw            *Raw             `yaml:"raw"`
-	Assertion      *InlineAssertion `yaml:"assertion"`
-	ClientResponse *ClientResponse  `yaml:"client_response"`
-	ExpectParsed   map[string]any   `yaml:"expect_parsed"`
+	Operation string         `yaml:"operation"`
+	Params    map[string]any `yaml:"params"`
+	// Command is over the command in the params of the operation, wherever it is.
+	Command map[string]any `yaml:"command"`
+	// Envelope and Headers are over those of the operation's request.
+	Envelope       map[string]any    `yaml:"envelope"`
+	Headers        map[string]string `yaml:"headers"`
+	Raw            *Raw              `yaml:"raw"`
+	Assertion      *InlineAssertion  `yaml:"assertion"`
+	ClientResponse *ClientResponse   `yaml:"client_response"`
+	ExpectParsed   map[string]any    `yaml:"expect_parsed"`
 
 	// OpenStream names a stream that stays open behind its step: Operation and Params begin it.
 	OpenStream string         `yaml:"open_stream"`
@@ -116,6 +121,7 @@ type Step struct {
 	Webhook    *ExpectWebhook `yaml:"expect_webhook"`
 	Parallel   *Parallel      `yaml:"parallel"`
 	Increasing *Selected      `yaml:"increasing"`
+	Ordered    *Selected      `yaml:"ordered"`
 	SameEvents *SameEvents    `yaml:"same_events"`
 	Fold       *Fold          `yaml:"fold"`
 	// Procedure names a function of the runner, for what the format cannot say.
@@ -205,7 +211,7 @@ type Open struct {
 // ExpectStream says what events come (ACTS §7).
 type ExpectStream struct {
 	MinCount   int              `yaml:"min_count"`
-	MaxCount   int              `yaml:"max_count"`
+	MaxCount   *int             `yaml:"max_count"`
 	TimeoutMS  int              `yaml:"timeout_ms"`
 	Ordering   string           `yaml:"ordering"`
 	Events     []map[string]any `yaml:"events"`
@@ -251,6 +257,8 @@ type CountDistinct struct {
 type Selected struct {
 	Source string `yaml:"source"`
 	Path   string `yaml:"path"`
+	// OrEqual permits that a value is that before it.
+	OrEqual bool `yaml:"or_equal"`
 }
 
 // SameEvents compares the events of two streams, from the first that both have.

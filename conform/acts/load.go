@@ -117,7 +117,7 @@ func (l *loading) check(d *Document) error {
 func (s *Step) actions() (n int) {
 	for _, is := range []bool{s.Operation != "" || s.OpenStream != "", s.Raw != nil, s.Assertion != nil,
 		s.ClientResponse != nil, s.AwaitEvent != nil, s.Cut != "", s.Webhook != nil, s.Parallel != nil,
-		s.Increasing != nil, s.SameEvents != nil, s.Fold != nil, s.Procedure != ""} {
+		s.Increasing != nil, s.Ordered != nil, s.SameEvents != nil, s.Fold != nil, s.Procedure != ""} {
 		if is {
 			n++
 		}

@@ -85,9 +85,10 @@ func join(path, name string) string {
 // types are the names of JSON's.
 var types = []string{"string", "number", "boolean", "array", "object", "null"}
 
-// operators are those of ACTS §5.1, and of FORMAT.md: equals, each, format and only.
+// operators are those of ACTS §5.1, and of FORMAT.md: equals, each, format, only, after and before.
 var operators = []string{"type", "exists", "absent", "contains", "matches", "starts_with", "ends_with", "gte", "lte",
-	"gt", "lt", "count", "count_gte", "count_lte", "one_of", "all_of", "any_of", "not", "equals", "each", "format", "only"}
+	"gt", "lt", "after", "before",
+	"count", "count_gte", "count_lte", "one_of", "all_of", "any_of", "not", "equals", "each", "format", "only"}
 
 func operatorsOf(assertion any) (map[string]any, bool) {
 	m, ok := assertion.(map[string]any)
@@ -142,6 +143,10 @@ func apply(path, name string, want, value any) []Mismatch {
 	case "gte", "lte", "gt", "lt":
 		if w, v, ok := numbers(want, value); !ok || !compare(name, v, w) {
 			return bad("a number that is " + name + " " + show(want))
+		}
+	case "after", "before":
+		if order, ok := Times(value, want); !ok || order == 0 || (order > 0) != (name == "after") {
+			return bad("a time " + name + " " + show(want))
 		}
 	case "count", "count_gte", "count_lte":
 		return count(path, name, want, value)
@@ -251,6 +256,15 @@ func formatted(format any, s string) bool {
 		return false
 	}
 	return err == nil
+}
+
+// Times compares two times as texts by what they mean: 1 if the first one is later. It reports whether both are times.
+func Times(a, b any) (int, bool) {
+	first, isText := a.(string)
+	second, also := b.(string)
+	x, err := time.Parse(time.RFC3339Nano, first)
+	y, other := time.Parse(time.RFC3339Nano, second)
+	return x.Compare(y), isText && also && err == nil && other == nil
 }
 
 func typeOf(value any) string {

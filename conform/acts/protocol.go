@@ -37,9 +37,13 @@ type Operation struct {
 	// URL names one of the profile's: rpc, stream, notification, card.
 	URL string `yaml:"url"`
 	// HTTP is the method of HTTP for what is no JSON-RPC, as GET.
-	HTTP   string         `yaml:"http"`
+	HTTP string `yaml:"http"`
+	// Path is where it is behind the Partner's URL, if the profile has none, and there is something.
+	Path   string         `yaml:"path"`
 	Stream bool           `yaml:"stream"`
 	Params map[string]any `yaml:"params"`
+	// Command is the member of Params with the command: that of a step is put over it.
+	Command string `yaml:"command"`
 	// Root is the path of the domain object in the answer: result, if empty.
 	Root *string `yaml:"root"`
 }

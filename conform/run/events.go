@@ -35,8 +35,8 @@ func (v verifier) stream(o *outcome, want *acts.ExpectStream) (found []acts.Mism
 	if n < want.MinCount {
 		add("events", fmt.Sprintf("at least %d", want.MinCount), fmt.Sprint(n))
 	}
-	if want.MaxCount > 0 && n > want.MaxCount {
-		add("events", fmt.Sprintf("at most %d", want.MaxCount), fmt.Sprint(n))
+	if want.MaxCount != nil && n > *want.MaxCount {
+		add("events", fmt.Sprintf("at most %d", *want.MaxCount), fmt.Sprint(n))
 	}
 	if want.Ordering != "" {
 		found = append(found, v.ordering(o.events)...)

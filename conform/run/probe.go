@@ -52,6 +52,8 @@ func (r *Runner) probe(ctx context.Context) error {
 		for _, o := range p.Operations {
 			if o.HTTP == "" {
 				r.find(ctx, o.URL)
+			} else {
+				r.look(ctx, o)
 			}
 		}
 	}
@@ -120,6 +122,21 @@ func (r *Runner) find(ctx context.Context, name string) {
 	object, _ := decode(e.Body).(map[string]any)
 	if e.Stream != nil || object["jsonrpc"] != nil || object["error"] != nil {
 		r.urls[name] = below
+	}
+}
+
+// look finds the URL of what is no JSON-RPC.
+func (r *Runner) look(ctx context.Context, o acts.Operation) {
+	if r.urls[o.URL] != "" || o.Path == "" {
+		return
+	}
+	url := strings.TrimSuffix(r.base.String(), "/rpc") + o.Path
+	e := r.clients["leader"].Do(ctx, wire.Request{Method: o.HTTP, URL: url, Headers: r.profile.Headers}, probeTime)
+	if e.Stream != nil {
+		e.Stream.Cut()
+	}
+	if e.Err == nil && e.Status == http.StatusOK {
+		r.urls[o.URL] = url
 	}
 }
 

@@ -21,6 +21,7 @@ type scope struct {
 	protocol *acts.Protocol
 	document *acts.Document
 	session  string
+	tasks    map[string]string // ids by name; guarded by mu
 
 	mu       sync.Mutex
 	captured map[string]map[string]any // by step
@@ -30,7 +31,7 @@ type scope struct {
 
 func newScope(r *Runner, p *acts.Protocol, d *acts.Document) *scope {
 	return &scope{runner: r, protocol: p, document: d, session: "session-" + uuid(),
-		captured: make(map[string]map[string]any), steps: make(map[string]*outcome),
+		tasks: make(map[string]string), captured: make(map[string]map[string]any), steps: make(map[string]*outcome),
 		hooks: make(map[string]*wire.Receiver)}
 }
 
@@ -40,14 +41,18 @@ func (s *scope) vars(as *wire.Identity) acts.Vars {
 		switch expression {
 		case "$uuid":
 			return uuid(), true
-		case "$now":
-			return time.Now().UTC().Format("2006-01-02T15:04:05.000Z07:00"), true
 		case "$session":
 			return s.session, true
 		case "$repeat", "$absent":
 			return "{{" + expression + "}}", true // the sender of a raw step replaces it
 		}
+		if more, is := strings.CutPrefix(expression, "$now"); is {
+			return now(more)
+		}
 		head, rest, dotted := strings.Cut(expression, ".")
+		if head == "$task" {
+			return s.task(rest), true
+		}
 		if !dotted {
 			return s.variable(expression)
 		}
@@ -76,6 +81,34 @@ func (s *scope) vars(as *wire.Identity) acts.Vars {
 		}
 		return s.left(head, rest)
 	}
+}
+
+// now returns the time, so much from now, and in a zone: "-1h +08:00".
+func now(shift string) (any, bool) {
+	at := time.Now().UTC()
+	for _, word := range strings.Fields(shift) {
+		if d, err := time.ParseDuration(word); err == nil {
+			at = at.Add(d)
+			continue
+		}
+		zone, err := time.Parse("Z07:00", word)
+		if err != nil {
+			return nil, false
+		}
+		_, offset := zone.Zone()
+		at = at.In(time.FixedZone("", offset))
+	}
+	return at.Format("2006-01-02T15:04:05.000Z07:00"), true
+}
+
+// task returns the id of the test's task with the name.
+func (s *scope) task(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tasks[name] == "" {
+		s.tasks[name] = "task-" + uuid()
+	}
+	return s.tasks[name]
 }
 
 func text(m map[string]string, name string) (any, bool) {

@@ -148,6 +148,8 @@ func (t *testing) perform(ctx context.Context, s *acts.Step, v verifier) (*outco
 		return t.assert(s, v)
 	case s.Increasing != nil:
 		return t.increasing(s, v)
+	case s.Ordered != nil:
+		return t.ordered(s, v)
 	case s.SameEvents != nil:
 		return t.sameEvents(ctx, s, v)
 	case s.Fold != nil:
@@ -230,18 +232,26 @@ func (t *testing) request(s *acts.Step, v verifier) (wire.Request, *outcome, err
 	if err != nil {
 		return r, nil, err
 	}
+	if s.Command != nil {
+		if operation.Command == "" {
+			return r, nil, fmt.Errorf("the operation %s of %s has no command", s.Operation, p.ID)
+		}
+		named = acts.Merge(map[string]any{operation.Command: s.Command}, named)
+	}
 	params, err := v.vars.Resolve(acts.Merge(operation.Params, named))
 	if err != nil {
 		return r, nil, err
 	}
+	envelope, err := v.vars.Resolve(acts.Merge(map[string]any{"jsonrpc": "2.0", "id": "rpc-" + uuid(),
+		"method": operation.Method, "params": params}, s.Envelope))
+	if err != nil {
+		return r, nil, err
+	}
 	r.Headers["Content-Type"] = "application/json"
-	r.Body, err = json.Marshal(struct {
-		Version string `json:"jsonrpc"`
-		ID      string `json:"id"`
-		Method  string `json:"method"`
-		Params  any    `json:"params"`
-	}{"2.0", "rpc-" + uuid(), operation.Method, params})
-	return r, o, err
+	if r.Body, err = json.Marshal(envelope); err != nil {
+		return r, nil, err
+	}
+	return r, o, setHeaders(r.Headers, s.Headers, v)
 }
 
 // names resolves references in names of members, and leaves the values.
@@ -301,20 +311,25 @@ func (t *testing) raw(raw *acts.Raw, v verifier) (wire.Request, error) {
 	if r.Body != nil {
 		r.Headers["Content-Type"] = "application/json"
 	}
-	for name, value := range raw.Headers {
-		for other := range r.Headers {
+	return r, setHeaders(r.Headers, raw.Headers, v)
+}
+
+// setHeaders puts headers in place of those with the same names.
+func setHeaders(headers, over map[string]string, v verifier) (err error) {
+	for name, value := range over {
+		for other := range headers {
 			if strings.EqualFold(name, other) {
-				delete(r.Headers, other)
+				delete(headers, other)
 			}
 		}
 		if value == acts.Absent {
 			continue
 		}
-		if r.Headers[name], err = v.vars.Text(value); err != nil {
-			return r, err
+		if headers[name], err = v.vars.Text(value); err != nil {
+			return err
 		}
 	}
-	return r, nil
+	return nil
 }
 
 // assert compares what an earlier step left.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/conform/acts"
@@ -184,13 +185,9 @@ func (t *testing) cut(s *acts.Step) (*outcome, error) {
 	return o.with(nil), nil
 }
 
-// increasing compares numbers of events, of webhooks or of an answer.
+// increasing compares numbers or times of events, of webhooks or of an answer.
 func (t *testing) increasing(s *acts.Step, v verifier) (*outcome, error) {
-	text, err := v.vars.Text(s.Increasing.Path)
-	if err != nil {
-		return nil, err
-	}
-	path, err := acts.ParsePath(text)
+	path, err := v.path(s.Increasing.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +197,11 @@ func (t *testing) increasing(s *acts.Step, v verifier) (*outcome, error) {
 	}
 	var before any
 	for i, v := range values {
-		if i > 0 && len(acts.Match(map[string]any{"gt": before}, v)) > 0 {
+		rises := len(acts.Match(map[string]any{"gt": before}, v)) == 0
+		if order, times := acts.Times(v, before); times {
+			rises = order > 0
+		}
+		if i > 0 && !rises && !(s.Increasing.OrEqual && acts.Equal(v, before)) {
 			return nil, t.fail(s, o, []acts.Mismatch{{Path: s.Increasing.Path, Expected: "more than " + brief(before),
 				Actual: brief(v)}})
 		}
@@ -208,6 +209,33 @@ func (t *testing) increasing(s *acts.Step, v verifier) (*outcome, error) {
 	}
 	if len(values) == 0 {
 		return nil, t.fail(s, o, []acts.Mismatch{{Path: s.Increasing.Path, Expected: "numbers", Actual: "none"}})
+	}
+	return &outcome{}, nil
+}
+
+// ordered compares states with the transitions of the protocol.
+func (t *testing) ordered(s *acts.Step, v verifier) (*outcome, error) {
+	path, err := v.path(s.Ordered.Path)
+	if err != nil {
+		return nil, err
+	}
+	values, o, err := t.values(s.Ordered.Source, path)
+	if err != nil {
+		return nil, err
+	}
+	events := make([]event, len(values))
+	for i, value := range values {
+		events[i].state, _ = value.(string)
+	}
+	if len(events) == 0 {
+		return nil, t.fail(s, o, []acts.Mismatch{{Path: s.Ordered.Path, Expected: "states", Actual: "none"}})
+	}
+	found := v.ordering(events)
+	for i := range found {
+		found[i].Path = strings.Replace(found[i].Path, "event", s.Ordered.Path+", state", 1)
+	}
+	if len(found) > 0 {
+		return nil, t.fail(s, o, found)
 	}
 	return &outcome{}, nil
 }

@@ -222,11 +222,7 @@ func (v verifier) named(a acts.NamedAssertion) ([]acts.Mismatch, error) {
 }
 
 func (v verifier) collection(name, kind string, c acts.Collection, value any) ([]acts.Mismatch, error) {
-	text, err := v.vars.Text(c.Path)
-	if err != nil {
-		return nil, err
-	}
-	path, err := acts.ParsePath(text)
+	path, err := v.path(c.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -244,8 +240,17 @@ func (v verifier) collection(name, kind string, c acts.Collection, value any) ([
 	if kind == "any" && matching > 0 || kind == "all" && matching == len(elements) || kind == "none" && matching == 0 {
 		return nil, nil
 	}
-	return []acts.Mismatch{{Path: name + "." + text, Expected: kind + " of the elements as " + brief(want),
+	return []acts.Mismatch{{Path: name + "." + c.Path, Expected: kind + " of the elements as " + brief(want),
 		Actual: brief(elements)}}, nil
+}
+
+// path resolves references in a path, and reads it.
+func (v verifier) path(text string) (acts.Path, error) {
+	resolved, err := v.vars.Text(text)
+	if err != nil {
+		return nil, err
+	}
+	return acts.ParsePath(resolved)
 }
 
 // brief is a value in a report.
