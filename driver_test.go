@@ -21,7 +21,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule"
+	"github.com/aip-gateway/aip-gateway/caddymodule/store"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/internal/freeport"
 	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
@@ -32,7 +32,7 @@ func init() { caddy.RegisterModule(new(shelf)) }
 
 // shelf is a driver of another project.
 type shelf struct {
-	caddymodule.StoreLimits
+	store.Limits
 
 	Name string `json:"name,omitempty"`
 }

@@ -61,9 +61,11 @@ var rooms = []struct {
 // outside says which rooms may import a package from elsewhere that shapes what it touches.
 var outside = map[string][]string{
 	"github.com/caddyserver/": {"caddymodule", "caddymodule/conf", "caddymodule/doctor", "caddymodule/storefiles",
-		"cli", "caddymodule/certfile", "caddymodule/pki"},
-	"go.uber.org/zap":        {"caddymodule"},
-	"github.com/prometheus/": {"caddymodule"},
+		"cli", "caddymodule/certfile", "caddymodule/pki", "caddymodule/store", "caddymodule/storejetstream",
+		"caddymodule/storememory", "caddymodule/storepebble"},
+	"go.uber.org/zap": {"caddymodule"},
+	"github.com/prometheus/": {"caddymodule", "caddymodule/metric", "caddymodule/store",
+		"caddymodule/storejetstream", "caddymodule/storepebble"},
 	"github.com/cockroachdb/": {"replay/pebble", "replay/pebble/disk", "replay/pebble/wal",
 		"replay/pebble/wal/segment"},
 	"github.com/hashicorp/golang-lru/": {"trust/authn", "upstream/assignee", "upstream/callback", "partner", "notify",
@@ -71,33 +73,29 @@ var outside = map[string][]string{
 	"github.com/coder/websocket": {"aun", "aun/auntest", "front/aunfront", "internal/aunpeer",
 		"internal/browser"},
 	"github.com/go-jose/go-jose/": {"aun", "trust/token", "trust/token/tokentest", "upstream/callerinfo"},
-	"github.com/nats-io/":         {"replay/jetstream", "cluster/natsdriver", "caddymodule"},
+	"github.com/nats-io/":         {"replay/jetstream", "cluster/natsdriver", "caddymodule/storejetstream"},
 	"github.com/synadia-io/":      {"replay/jetstream"},
 	"github.com/rabbitmq/":        {"front/group/broker"},
 	"github.com/tidwall/gjson": {"trust/aac", "trust/authn", "internal/jsonrpc", "trust/policy",
-		"trust/policy/decide", "aun", "front/aunfront/directory",
-		"front/aunfront",
-		"caddymodule", "caddymodule/conf", "front/aunfront/mailbox", "node",
-		"trust/token", "upstream/assignee", "upstream/httptransport", "translate/agentapi", "translate/aip",
-		"translate/aun",
-		"translate/internal/wire", "translate/a2a", "translate/a2a/legacy", "translate/a2a/v03", "translate/a2a/v1",
-		"translate/translatetest", "translate/a2a/internal/extension", "translate/a2a/internal/part",
-		"translate/a2a/internal/reply", "translate/a2a/internal/rpc", "translate/a2a/internal/status",
-		"translate/a2a/internal/webhook", "cli/leader", "upstream/auntransport"},
+		"trust/policy/decide", "aun", "front/aunfront/directory", "front/aunfront", "caddymodule/conf",
+		"front/aunfront/mailbox", "node", "trust/token", "upstream/assignee", "upstream/httptransport",
+		"translate/agentapi", "translate/aip", "translate/aun", "translate/internal/wire", "translate/a2a",
+		"translate/a2a/legacy", "translate/a2a/v03", "translate/a2a/v1", "translate/translatetest",
+		"translate/a2a/internal/extension", "translate/a2a/internal/part", "translate/a2a/internal/reply",
+		"translate/a2a/internal/rpc", "translate/a2a/internal/status", "translate/a2a/internal/webhook",
+		"cli/leader", "upstream/auntransport", "caddymodule/storejetstream"},
 	"go.opentelemetry.io/": {"front/group", "internal/tracing", "internal/measure", "caddymodule", "node",
 		"partner", "gateway",
 		"front/httpfront", "upstream/httptransport", "upstream/grpctransport", "notify",
 		"notify/delivery"},
 	"net/http": {"acps/adp", "trust/authn", "front/aunfront/directory", "front/aunfront", "front/httpfront",
-		"front/httpfront/takeover",
-		"upstream/httptransport", "upstream/grpctransport", "upstream/discovery", "upstream/callback", "notify",
-		"notify/delivery", "sseproxy", "aun/auntest", "internal/aunpeer", "internal/tracing", "caddymodule",
-		"caddymodule/doctor",
-		"cli", "caddymodule/console", "cli/leader", "internal/legacyagent", "aun", "trust/token", "trust/token/tokentest",
-		"trust/policy/decide", "trust/revocation", "acps/registry", "acps/registry/registrytest",
-		"internal/natstest", "acps/agentca", "operator", "operator/adminapi",
-		"acps/agentca/catest", "internal/retryafter", "internal/openapitest", "internal/gunzip", "node",
-		"contrib/webhooks", "caddymodule/pki"},
+		"front/httpfront/takeover", "upstream/httptransport", "upstream/grpctransport", "upstream/discovery",
+		"upstream/callback", "notify", "notify/delivery", "sseproxy", "aun/auntest", "internal/aunpeer",
+		"internal/tracing", "caddymodule", "caddymodule/doctor", "cli", "caddymodule/console", "cli/leader",
+		"internal/legacyagent", "aun", "trust/token", "trust/token/tokentest", "trust/policy/decide",
+		"trust/revocation", "acps/registry", "acps/registry/registrytest", "internal/natstest", "acps/agentca",
+		"operator", "operator/adminapi", "acps/agentca/catest", "internal/retryafter", "internal/openapitest",
+		"internal/gunzip", "node", "contrib/webhooks", "caddymodule/pki", "caddymodule/storejetstream"},
 }
 
 func TestImports(t *testing.T) {
@@ -186,8 +184,8 @@ func TestSleepsAreSeen(t *testing.T) {
 	}
 }
 
-// TestOneFileKnowsTheDriver: of the host, one file imports the driver on disk. All others use what drivers have in
-// common, or a small interface.
+// TestOneFileKnowsTheDriver: of the host and its rooms, one file imports the driver on disk. All others use the
+// contract of drivers, or a small interface.
 func TestOneFileKnowsTheDriver(t *testing.T) {
 	var found []string
 	for _, file := range checkout.Files(t, "caddymodule/*.go") {
@@ -204,7 +202,7 @@ func TestOneFileKnowsTheDriver(t *testing.T) {
 			found = append(found, file)
 		}
 	}
-	if !slices.Equal(found, []string{"caddymodule/storepebble.go"}) {
+	if !slices.Equal(found, []string{"caddymodule/storepebble/storepebble.go"}) {
 		t.Errorf("the driver pebble is imported by %v", found)
 	}
 }
@@ -279,7 +277,7 @@ func optionsOf(t *testing.T) (words []string) {
 			}
 		}
 	}
-	for _, name := range []string{"caddyfile", "store", "storepebble", "storememory"} {
+	for _, name := range []string{"caddyfile", "store/store", "storepebble/storepebble", "storememory/storememory"} {
 		eachNode(t, "caddymodule/"+name+".go", tables)
 	}
 	return append(words, "aip_gateway", "aip_aun", "aip_callback", "aip_console", "aip_discovery", "aip_health",

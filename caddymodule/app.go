@@ -23,6 +23,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
+	"github.com/aip-gateway/aip-gateway/caddymodule/store"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/operator"
@@ -80,8 +81,8 @@ type App struct {
 	// calls are answered within it, with the task as it is. Default: 10s.
 	Drain caddy.Duration `json:"drain,omitempty"`
 
-	written    ownDriver // of the store, while the App is read in a Caddyfile; nil for another driver
-	store      StoreDriver
+	written    store.Written // of the store, while the App is read in a Caddyfile; nil for another driver
+	store      store.Driver
 	identities *identity.Identities
 	account    *registry.Account          // at the registry; nil for none
 	feed       *node.Feed                 // of the registry; nil for none
@@ -192,7 +193,7 @@ func (a *App) checkWritten() error {
 	c.Notify.fillDefaults()
 	_, err := readIdentities(a.Identities)
 	if err == nil && a.written != nil {
-		err = a.written.checkWritten()
+		err = a.written.CheckWritten()
 	}
 	return cmp.Or(err, c.Validate(), a.AMP.checkWritten())
 }
@@ -235,7 +236,7 @@ func (a *App) Start() error {
 		return err
 	}
 	log := logOf("aip")
-	if err := a.configuration.Open(node.Store{Driver: a.store, Name: driverName(a.store)}); err != nil {
+	if err := a.configuration.Open(node.Store{Driver: a.store, Name: store.NameOf(a.store)}); err != nil {
 		return err
 	}
 	a.assignTitles()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/acps/agentca"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+	"github.com/aip-gateway/aip-gateway/caddymodule/store"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/internal/egress"
 )
@@ -22,7 +23,7 @@ func (a *App) Setup(ctx caddy.Context, partners []doctor.Partner) (*doctor.Setup
 	if err := errors.Join(a.read(ctx), a.Validate()); err != nil {
 		return nil, err
 	}
-	s := &doctor.Setup{Store: doctor.Store{Location: a.store.Location()}, InMemory: driverName(a.store) == "memory"}
+	s := &doctor.Setup{Store: doctor.Store{Location: a.store.Location()}, InMemory: store.NameOf(a.store) == "memory"}
 	s.Store.Driver, _ = a.store.(doctor.ExaminedStore)
 	handlers := make([]*Gateway, len(partners))
 	s.Mounts = make([]doctor.Mount, len(partners))

@@ -21,6 +21,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/storepebble"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/internal/freeport"
 	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
@@ -69,7 +70,7 @@ func freeAddr(t *testing.T) string {
 }
 
 func (s *site) store() node.Store {
-	return node.Store{Driver: &PebbleStore{Dir: s.dir}, Name: "pebble"}
+	return node.Store{Driver: &storepebble.Store{Dir: s.dir}, Name: "pebble"}
 }
 
 // references returns how many users the store has. A release that closes it is waited for: the directory of the store

@@ -7,95 +7,77 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/aip-gateway/aip-gateway/acps/amp"
+	"github.com/aip-gateway/aip-gateway/caddymodule/metric"
+	"github.com/aip-gateway/aip-gateway/caddymodule/store"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/internal/build"
-	"github.com/aip-gateway/aip-gateway/internal/measure"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/trust/policy"
 )
 
-// metric describes one metric of the gateway.
-type metric struct {
-	desc *prometheus.Desc
-	kind prometheus.ValueType
-}
-
-// metrics are the metrics of the gateway, all of which describe has made.
-var metrics []*prometheus.Desc
-
-// describe returns the description of a metric. The label agent is the name of the Partner for people.
-func describe(name, help string, labels ...string) *prometheus.Desc {
-	d := prometheus.NewDesc("aip_"+name, help, labels, nil)
-	metrics = append(metrics, d)
-	return d
-}
-
-func newCounter(name, help string, labels ...string) metric {
-	return metric{describe(name, help, labels...), prometheus.CounterValue}
-}
-
-func newGauge(name, help string, labels ...string) metric {
-	return metric{describe(name, help, labels...), prometheus.GaugeValue}
-}
+// metrics are those of the host. The label agent is the name of the Partner for people.
+var metrics metric.Set
 
 // The metrics of calls, tasks, agents and streams.
 var (
-	metricBuild = newGauge("build_info", "Always 1; its labels are the versions of the gateway, of Caddy and of Go.",
+	metricBuild = metrics.Gauge("build_info", "Always 1; its labels are the versions of the gateway, of Caddy and of Go.",
 		"version", "caddy", "go")
-	metricCalls = newCounter("calls_total", "Calls that were answered, by the kind of their error.",
+	metricCalls = metrics.Counter("calls_total", "Calls that were answered, by the kind of their error.",
 		"agent", "dialect", "method", "kind")
-	metricCallTook = describe("call_duration_seconds",
+	metricCallTook = metrics.Histogram("call_duration_seconds",
 		"Time from a decoded request to its answer, or to the begin of its stream.", "agent", "dialect", "method")
 
-	metricUnfinished = newGauge("tasks_unfinished", "Unfinished tasks in the store.")
-	metricTasks      = newGauge("tasks", "Unfinished tasks by state; pending before the agent has answered.", "state")
-	metricDraining   = newGauge("draining", "Whether new tasks are refused until the operator ends that: 1 or 0.")
-	metricEntered    = newCounter("task_states_total", "Tasks that have entered a state.", "agent", "state")
-	metricFailed     = newCounter("task_failures_total", "Turns that have failed, by the kind of the error.",
+	metricUnfinished = metrics.Gauge("tasks_unfinished", "Unfinished tasks in the store.")
+	metricTasks      = metrics.Gauge("tasks", "Unfinished tasks by state; pending before the agent has answered.", "state")
+	metricDraining   = metrics.Gauge("draining", "Whether new tasks are refused until the operator ends that: 1 or 0.")
+	metricEntered    = metrics.Counter("task_states_total", "Tasks that have entered a state.", "agent", "state")
+	metricFailed     = metrics.Counter("task_failures_total", "Turns that have failed, by the kind of the error.",
 		"agent", "kind")
-	metricResumed = newCounter("task_resumes_total", "Turns that were resumed.", "agent")
-	metricFirst   = describe("task_first_report_seconds",
+	metricResumed = metrics.Counter("task_resumes_total", "Turns that were resumed.", "agent")
+	metricFirst   = metrics.Histogram("task_first_report_seconds",
 		"Time from the begin of a turn to the agent's first report that was stored.", "agent")
-	metricSettled = describe("task_settled_seconds",
+	metricSettled = metrics.Histogram("task_settled_seconds",
 		"Time from the begin of a turn to its end: the agent has finished, failed or needs input.", "agent")
 
-	metricRequests = newCounter("agent_requests_total", "Requests to an agent, by their outcome.", "agent", "outcome")
-	metricRetries  = newCounter("agent_retries_total", "Messages that were sent to an agent again.", "agent")
-	metricRuns     = newGauge("agent_runs", "Turns that have a request open at an agent.", "agent")
-	metricWaiting  = newGauge("agent_runs_waiting", "Turns that wait for a free run of an agent.", "agent")
-	metricUp       = newGauge("agent_up", "Whether an agent has answered the last request: 1 or 0.", "agent")
+	metricRequests = metrics.Counter("agent_requests_total", "Requests to an agent, by their outcome.", "agent", "outcome")
+	metricRetries  = metrics.Counter("agent_retries_total", "Messages that were sent to an agent again.", "agent")
+	metricRuns     = metrics.Gauge("agent_runs", "Turns that have a request open at an agent.", "agent")
+	metricWaiting  = metrics.Gauge("agent_runs_waiting", "Turns that wait for a free run of an agent.", "agent")
+	metricUp       = metrics.Gauge("agent_up", "Whether an agent has answered the last request: 1 or 0.", "agent")
 
-	metricTokens = newCounter("access_tokens_total",
+	metricTokens = metrics.Counter("access_tokens_total",
 		"Calls whose access token was checked, or that lack one which is required, by the result.", "partner", "result")
-	metricPolicy = newCounter("policy_calls_total",
+	metricPolicy = metrics.Counter("policy_calls_total",
 		"Calls about which a rule has decided; the decision dry-run is a denial by a policy that is only tried.",
 		"partner", "rule", "decision")
-	metricQuota = newCounter("quota_refusals_total",
+	metricQuota = metrics.Counter("quota_refusals_total",
 		"Calls that a quota has refused; with dry_run, those that it would refuse.", "partner", "quota", "dry_run")
 
-	metricStreams = newGauge("streams_open", "Open streams.")
-	metricEvents  = newCounter("stream_events_total", "Events that were sent by streams.", "agent")
-	metricRecords = newCounter("amp_records_total",
+	metricStreams = metrics.Gauge("streams_open", "Open streams.")
+	metricEvents  = metrics.Counter("stream_events_total", "Events that were sent by streams.", "agent")
+	metricRecords = metrics.Counter("amp_records_total",
 		"Records for a monitor, by their type; the outcome lost is for those that could not be written.", "type", "outcome")
-	metricMemory = newGauge("memory_bytes", "Memory that requests, answers, streams and running tasks hold.")
+	metricMemory = metrics.Gauge("memory_bytes", "Memory that requests, answers, streams and running tasks hold.")
 )
 
 // The metrics of the store and of webhooks.
 var (
-	metricWritable = newGauge("store_writable", "Whether the store accepts new tasks: 1 or 0.")
+	metricWritable = metrics.Gauge("store_writable", "Whether the store accepts new tasks: 1 or 0.")
 
-	metricAttempts = newCounter("notify_attempts_total", "Attempts to deliver a notification, by their result.", "result")
-	metricDead     = newCounter("notify_dead_total", "Notifications that became dead letters, or were dropped.")
-	metricPending  = newGauge("notify_pending", "Stored notifications that are neither delivered nor dead.")
-	metricOldest   = newGauge("notify_oldest_seconds", "For how long the oldest pending notification has waited.")
-	metricInFlight = newGauge("notify_in_flight", "Attempts that are being made.")
-	metricReady    = newGauge("notify_ready", "Deliveries that wait in memory for their turn.")
-	metricBreakers = newGauge("notify_breakers_open", "Endpoints in memory whose breaker is open.")
+	metricAttempts = metrics.Counter("notify_attempts_total",
+		"Attempts to deliver a notification, by their result.", "result")
+	metricDead     = metrics.Counter("notify_dead_total", "Notifications that became dead letters, or were dropped.")
+	metricPending  = metrics.Gauge("notify_pending", "Stored notifications that are neither delivered nor dead.")
+	metricOldest   = metrics.Gauge("notify_oldest_seconds", "For how long the oldest pending notification has waited.")
+	metricInFlight = metrics.Gauge("notify_in_flight", "Attempts that are being made.")
+	metricReady    = metrics.Gauge("notify_ready", "Deliveries that wait in memory for their turn.")
+	metricBreakers = metrics.Gauge("notify_breakers_open", "Endpoints in memory whose breaker is open.")
 )
 
 // collector reads what the rooms count, when Caddy's metrics are gathered. What it reads outlives configurations, and
@@ -113,17 +95,20 @@ func register(metrics *prometheus.Registry, a *App) error {
 
 // Describe implements prometheus.Collector.
 func (collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range metrics {
-		out <- d
+	metrics.Describe(out)
+	for _, m := range caddy.GetModules(store.Namespace) {
+		if driver, ok := m.New().(store.Measured); ok {
+			driver.Describe(out)
+		}
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (c collector) Collect(out chan<- prometheus.Metric) {
-	s := samples{out}
-	s.add(metricBuild, 1, build.Version(build.Module), build.Version("github.com/caddyserver/caddy/v2"), runtime.Version())
-	s.add(metricStreams, float64(process.Streams.Total()))
-	s.add(metricMemory, float64(process.Memory.Total()))
+	s := samples{metric.Samples{Out: out}}
+	s.Add(metricBuild, 1, build.Version(build.Module), build.Version("github.com/caddyserver/caddy/v2"), runtime.Version())
+	s.Add(metricStreams, float64(process.Streams.Total()))
+	s.Add(metricMemory, float64(process.Memory.Total()))
 	s.aun()
 	s.callbacks()
 	s.trust(c.app)
@@ -140,14 +125,14 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	for p := range partners.Each() {
 		s.policy(p.Name, process.PolicyMeter(p.Name))
 		for result, n := range process.TokenMeter(p.Name).Results() {
-			s.add(metricTokens, float64(n), p.Name, result)
+			s.Add(metricTokens, float64(n), p.Name, result)
 		}
 	}
 	s.tasks(opened.Tasks.Engines())
-	s.flag(metricDraining, !opened.Tasks.Process().Draining().IsZero())
-	s.flag(metricWritable, opened.Storage.Writable() == nil)
-	if store, ok := opened.Storage.(sampledStore); ok {
-		store.sample(s)
+	s.Flag(metricDraining, !opened.Tasks.Process().Draining().IsZero())
+	s.Flag(metricWritable, opened.Storage.Writable() == nil)
+	if store, ok := opened.Storage.(prometheus.Collector); ok {
+		store.Collect(out)
 	}
 	s.notify(opened.Tasks.Webhooks().Counts())
 	s.groups(partners, opened.Groups.Counts())
@@ -155,36 +140,8 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	s.certificates(currentCertificates(c.app.members))
 }
 
-// sampledStore is a store that has metrics of its own, all of which describe has made.
-type sampledStore interface{ sample(samples) }
-
 // samples are the values that Collect sends.
-type samples struct{ out chan<- prometheus.Metric }
-
-func (s samples) add(m metric, value float64, labels ...string) {
-	s.out <- prometheus.MustNewConstMetric(m.desc, m.kind, value, labels...)
-}
-
-func (s samples) flag(m metric, set bool, labels ...string) {
-	value := 0.0
-	if set {
-		value = 1
-	}
-	s.add(m, value, labels...)
-}
-
-func (s samples) durations(d *prometheus.Desc, h measure.Snapshot, labels ...string) {
-	m := prometheus.MustNewConstHistogram(d, h.Count, h.Sum, h.Buckets, labels...)
-	if len(h.Exemplars) > 0 {
-		all := make([]prometheus.Exemplar, len(h.Exemplars))
-		for i, e := range h.Exemplars {
-			all[i] = prometheus.Exemplar{Value: e.Took, Timestamp: e.At,
-				Labels: prometheus.Labels{"trace_id": e.TraceID, "span_id": e.SpanID}}
-		}
-		m = prometheus.MustNewMetricWithExemplars(m, all...)
-	}
-	s.out <- m
-}
+type samples struct{ metric.Samples }
 
 // labelValue returns a name as the value of a label.
 func labelValue(name string) string {
@@ -196,35 +153,35 @@ func (s samples) agent(name string, g *gateway.Gateway) {
 	m := g.Meter()
 	for c := range m.Calls() {
 		for kind, n := range c.ByKind() {
-			s.add(metricCalls, float64(n), name, c.Dialect, c.Method, labelValue(kind))
+			s.Add(metricCalls, float64(n), name, c.Dialect, c.Method, labelValue(kind))
 		}
-		s.durations(metricCallTook, c.Took.Snapshot(), name, c.Dialect, c.Method)
+		s.Durations(metricCallTook, c.Took.Snapshot(), name, c.Dialect, c.Method)
 	}
 	for _, state := range task.States() {
-		s.add(metricEntered, float64(m.Tasks.Entered(state)), name, string(state))
+		s.Add(metricEntered, float64(m.Tasks.Entered(state)), name, string(state))
 	}
 	for _, kind := range task.Kinds() {
 		if n := m.Tasks.Failed(kind); n > 0 {
-			s.add(metricFailed, float64(n), name, labelValue(kind.String()))
+			s.Add(metricFailed, float64(n), name, labelValue(kind.String()))
 		}
 	}
-	s.add(metricResumed, float64(m.Tasks.Resumed()), name)
-	s.durations(metricFirst, m.Tasks.FirstReport.Snapshot(), name)
-	s.durations(metricSettled, m.Tasks.Settled.Snapshot(), name)
+	s.Add(metricResumed, float64(m.Tasks.Resumed()), name)
+	s.Durations(metricFirst, m.Tasks.FirstReport.Snapshot(), name)
+	s.Durations(metricSettled, m.Tasks.Settled.Snapshot(), name)
 	s.traffic(name, g)
-	s.add(metricEvents, float64(m.Events.Load()), name)
+	s.Add(metricEvents, float64(m.Events.Load()), name)
 }
 
 // policy adds what the policies of a Partner have decided.
 func (s samples) policy(name string, m *policy.Meter) {
 	for r := range m.Rules() {
-		s.add(metricPolicy, float64(r.Allowed), name, r.Name, "allow")
-		s.add(metricPolicy, float64(r.Denied), name, r.Name, "deny")
-		s.add(metricPolicy, float64(r.DryRun), name, r.Name, "dry-run")
+		s.Add(metricPolicy, float64(r.Allowed), name, r.Name, "allow")
+		s.Add(metricPolicy, float64(r.Denied), name, r.Name, "deny")
+		s.Add(metricPolicy, float64(r.DryRun), name, r.Name, "dry-run")
 	}
 	for q := range m.Quotas() {
-		s.add(metricQuota, float64(q.Denied), name, q.Name, "false")
-		s.add(metricQuota, float64(q.DryRun), name, q.Name, "true")
+		s.Add(metricQuota, float64(q.Denied), name, q.Name, "false")
+		s.Add(metricQuota, float64(q.DryRun), name, q.Name, "true")
 	}
 }
 
@@ -233,27 +190,27 @@ func (s samples) traffic(name string, g *gateway.Gateway) {
 	t := &g.Meter().Traffic
 	for outcome, n := range t.Requests() {
 		if n > 0 || outcome == "ok" {
-			s.add(metricRequests, float64(n), name, labelValue(outcome))
+			s.Add(metricRequests, float64(n), name, labelValue(outcome))
 		}
 	}
-	s.add(metricRetries, float64(t.Retries()), name)
+	s.Add(metricRetries, float64(t.Retries()), name)
 	if slots := g.Slots(); slots != nil {
 		used, waiting := slots.Use()
-		s.add(metricRuns, float64(used), name)
-		s.add(metricWaiting, float64(waiting), name)
+		s.Add(metricRuns, float64(used), name)
+		s.Add(metricWaiting, float64(waiting), name)
 	}
 	if h := g.Health(); !h.Answered.IsZero() || h.Failed != nil {
-		s.flag(metricUp, h.Up(), name)
+		s.Flag(metricUp, h.Up(), name)
 	}
 }
 
 // tasks adds the unfinished tasks of all agents.
 func (s samples) tasks(e partner.Engines) {
-	s.add(metricUnfinished, float64(e.Unfinished()))
-	s.add(metricTasks, float64(e.InState(task.None)), "pending")
+	s.Add(metricUnfinished, float64(e.Unfinished()))
+	s.Add(metricTasks, float64(e.InState(task.None)), "pending")
 	for _, state := range task.States() {
 		if !state.Terminal() {
-			s.add(metricTasks, float64(e.InState(state)), string(state))
+			s.Add(metricTasks, float64(e.InState(state)), string(state))
 		}
 	}
 }
@@ -262,19 +219,19 @@ func (s samples) tasks(e partner.Engines) {
 func (s samples) amp(a *AMP) {
 	for _, r := range a.Records {
 		written, lost := process.Reported.Of(amp.Type(r))
-		s.add(metricRecords, float64(written), r, "written")
-		s.add(metricRecords, float64(lost), r, "lost")
+		s.Add(metricRecords, float64(written), r, "written")
+		s.Add(metricRecords, float64(lost), r, "lost")
 	}
 }
 
 // notify adds what concerns webhooks.
 func (s samples) notify(c notify.Counts) {
-	s.add(metricAttempts, float64(c.Delivered), "delivered")
-	s.add(metricAttempts, float64(c.Failed), "failed")
-	s.add(metricDead, float64(c.Dead))
-	s.add(metricPending, float64(c.Pending))
-	s.add(metricOldest, c.Oldest.Seconds())
-	s.add(metricInFlight, float64(c.InFlight))
-	s.add(metricReady, float64(c.Ready))
-	s.add(metricBreakers, float64(c.Open))
+	s.Add(metricAttempts, float64(c.Delivered), "delivered")
+	s.Add(metricAttempts, float64(c.Failed), "failed")
+	s.Add(metricDead, float64(c.Dead))
+	s.Add(metricPending, float64(c.Pending))
+	s.Add(metricOldest, c.Oldest.Seconds())
+	s.Add(metricInFlight, float64(c.InFlight))
+	s.Add(metricReady, float64(c.Ready))
+	s.Add(metricBreakers, float64(c.Open))
 }

@@ -4,16 +4,16 @@ package caddymodule
 
 // The metrics of certificates.
 var (
-	metricCertFrom = newGauge("certificate_not_before_timestamp_seconds",
+	metricCertFrom = metrics.Gauge("certificate_not_before_timestamp_seconds",
 		"Since when a certificate of the configuration is valid, as Unix time.", "use", "file", "subject")
-	metricCertUntil = newGauge("certificate_not_after_timestamp_seconds",
+	metricCertUntil = metrics.Gauge("certificate_not_after_timestamp_seconds",
 		"Until when a certificate of the configuration is valid, as Unix time.", "use", "file", "subject")
 )
 
 // certificates adds until when certificates are valid.
 func (s samples) certificates(all certificates) {
 	for c, valid := range all {
-		s.add(metricCertFrom, float64(valid.from.Unix()), c.use, c.file, c.subject)
-		s.add(metricCertUntil, float64(valid.until.Unix()), c.use, c.file, c.subject)
+		s.Add(metricCertFrom, float64(valid.from.Unix()), c.use, c.file, c.subject)
+		s.Add(metricCertUntil, float64(valid.until.Unix()), c.use, c.file, c.subject)
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+	"github.com/aip-gateway/aip-gateway/caddymodule/store"
 	"github.com/aip-gateway/aip-gateway/front/httpfront"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
@@ -143,7 +144,7 @@ func (g *Gateway) logReady(resumed int) {
 	}
 	g.log.Info("the Partner is ready", "dialect", g.Agent.Dialect, "callers", strings.Join(g.Callers, " "),
 		"path", g.BasePath+"/", "identity", g.Identity.Mode,
-		"store", strings.TrimSpace(driverName(g.app.store)+" "+g.app.store.Location()), "resumed", resumed)
+		"store", strings.TrimSpace(store.NameOf(g.app.store)+" "+g.app.store.Location()), "resumed", resumed)
 }
 
 // http2Of returns over which connections the server of a site speaks HTTP/2.

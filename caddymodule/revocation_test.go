@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/storememory"
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/trust/revocation"
@@ -27,7 +28,7 @@ func provisioned(t *testing.T, r *Revocation) *Revocation {
 func started(t *testing.T) *node.Configuration {
 	t.Helper()
 	c := node.NewProcess(node.Host{}).NewConfiguration()
-	if err := c.Open(node.Store{Driver: new(MemoryStore), Name: "memory"}); err != nil {
+	if err := c.Open(node.Store{Driver: new(storememory.Store), Name: "memory"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Start(node.Settings{}); err != nil {

@@ -143,7 +143,8 @@ func (r *reference) make(p referencePage) {
 		it := item{form: o.shape(), paths: r.own(o)}
 		switch m.directive {
 		case "store": // what all drivers have
-			comment, _, _ = strings.Cut(r.comments[typ.PkgPath()+".StoreLimits"], "\n\n")
+			limits, _ := typ.FieldByName("Limits")
+			comment, _, _ = strings.Cut(r.comments.of(r.t, limits.Type), "\n\n")
 			it.paths = nil
 		case "aip_gateway": // its block says the same
 			it.paths = nil

@@ -3,6 +3,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"sync"
@@ -92,6 +93,9 @@ func (n *Node) Open(c Config) (err error) {
 	n.Pushes = OpenPushes(n.Shards, &n.Process.Callbacks)
 	return nil
 }
+
+// Exiting implements SharedHost.
+func (n *Node) Exiting() context.Context { return n.Process.Exiting }
 
 // Close stops the work on all tasks, for the next process to resume, and closes the shards.
 func (n *Node) Close() error {

@@ -49,6 +49,7 @@ func (all *nodes) put(n *Node) {
 
 // openNew opens the store of the node, and its engines. They outlive the configuration, and so they log to the process.
 func (n *Node) openNew(p *Process) error {
+	n.Process = p
 	shards, err := n.openShards(p.log("aip.store"))
 	if err != nil {
 		return err

@@ -18,6 +18,8 @@ type SharedHost interface {
 	PartnerNames() []string
 	// Busy returns why another process should not take over a shard of this one now; empty if it may.
 	Busy(shard int) string
+	// Exiting is done when the process is about to exit.
+	Exiting() context.Context
 }
 
 // SharedStore is the part of this process in a shared store.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package storejetstream
 
 import (
 	"fmt"
@@ -18,12 +18,13 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/caddymodule/store"
 	"github.com/aip-gateway/aip-gateway/internal/freeport"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
 // jetStreamOf reads the driver from a Caddyfile, in which DIR is a directory with secrets, and checks it.
-func jetStreamOf(t *testing.T, text string) (*JetStreamStore, error) {
+func jetStreamOf(t *testing.T, text string) (*Store, error) {
 	t.Helper()
 	dir := t.TempDir()
 	const seed = "SUANQDPB2RUOE4ETUA26CNX7FUKE5ZZKFCQIIW63OX225F2CO7UEXTM7ZY" // of the documentation of NATS
@@ -36,10 +37,10 @@ func jetStreamOf(t *testing.T, text string) (*JetStreamStore, error) {
 			t.Fatal(err)
 		}
 	}
-	s := new(JetStreamStore)
+	s := new(Store)
 	p := conf.NewParser(caddyfile.NewTestDispenser(strings.ReplaceAll(text, "DIR", dir)))
 	p.Next()
-	if s.read(p); p.Failed() != nil {
+	if s.Read(p); p.Failed() != nil {
 		return nil, p.Failed()
 	}
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
@@ -76,12 +77,12 @@ func TestJetStreamInACaddyfile(t *testing.T) {
 		t.Error("the password is replaced in the configuration, which Caddy shows")
 	}
 	got.Password = ""
-	want := &JetStreamStore{
+	want := &Store{
 		URLs: []string{"nats://a", "tls://b:4443"}, User: "gateway", TLS: NATSTLS{ServerName: "nats.example.com"},
 		Monitor: []string{"http://a:8222", "https://b:8222/varz/.."},
 		Node:    "east-1", Lease: caddy.Duration(5 * time.Second), Shards: 64, Replicas: 1, AllowSingleReplica: true,
 		Prefix: "tasks",
-		StoreLimits: StoreLimits{Retention: caddy.Duration(time.Hour), KeepUnread: caddy.Duration(replay.DefaultPinFor),
+		Limits: store.Limits{Retention: caddy.Duration(time.Hour), KeepUnread: caddy.Duration(replay.DefaultPinFor),
 			MaxBytes: 64 << 20, MaxSize: 20 << 30},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -92,35 +93,12 @@ func TestJetStreamInACaddyfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	host, _ := os.Hostname()
-	want = &JetStreamStore{URLs: []string{"nats://a"}, Node: notInNodeName.ReplaceAllString(host, "-"),
+	want = &Store{URLs: []string{"nats://a"}, Node: notInNodeName.ReplaceAllString(host, "-"),
 		Lease: caddy.Duration(3 * time.Second), Shards: 16, Replicas: 3, Prefix: "aip",
-		StoreLimits: StoreLimits{Retention: caddy.Duration(replay.DefaultRetention),
+		Limits: store.Limits{Retention: caddy.Duration(replay.DefaultRetention),
 			KeepUnread: caddy.Duration(replay.DefaultPinFor), MaxBytes: 64 << 20}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
-	}
-}
-
-// TestLeastResend holds that no message is sent again while a gateway that owned its task before may still send it.
-func TestLeastResend(t *testing.T) {
-	const lease = 3 * time.Second
-	for _, tt := range []struct {
-		store StoreDriver
-		after time.Duration
-		never bool
-		err   string
-	}{
-		{store: &JetStreamStore{Lease: caddy.Duration(lease)}, after: 2 * lease},
-		{store: &JetStreamStore{Lease: caddy.Duration(lease)}, never: true},
-		{store: new(PebbleStore)},
-		{store: &JetStreamStore{Lease: caddy.Duration(lease)}, after: 2*lease - 1,
-			err: "agent: resend after is 5.999999999s, but must be at least 6s, twice the lease of the store"},
-	} {
-		g := &Gateway{Agent: AgentConfig{Resend: Resend{After: new(caddy.Duration(tt.after)), Never: tt.never}}}
-		err := (&App{store: tt.store}).checkShared(g)
-		if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
-			t.Errorf("%T, after %s, never %v: %v, want %q", tt.store, tt.after, tt.never, err, tt.err)
-		}
 	}
 }
 
@@ -261,7 +239,7 @@ func TestMonitorAll(t *testing.T) {
 		"a single server":  {monitor: []string{alone.URL}},
 	} {
 		silent := 0
-		s := JetStreamStore{Monitor: tt.monitor}
+		s := Store{Monitor: tt.monitor}
 		unnamed, err := s.checkServers(t.Context(), func(string, error) { silent++ })
 		if unnamed != tt.unnamed || silent != tt.silent || (err == nil) != (tt.fails == "") ||
 			err != nil && !strings.Contains(err.Error(), tt.fails) {

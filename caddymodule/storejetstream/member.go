@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package storejetstream
 
 import (
 	"context"
@@ -10,9 +10,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/metric"
 	"github.com/aip-gateway/aip-gateway/cluster"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/node"
+	"github.com/aip-gateway/aip-gateway/operator"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 	"github.com/aip-gateway/aip-gateway/replay/jetstream"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -79,7 +83,7 @@ func nodeError(err error) error {
 	return task.Errorf(task.InvalidParams, "%v", err)
 }
 
-// sample implements sampledStore.
+// sample adds what the member has counted.
 func (m *clusterMember) sample(out samples) {
 	out.cluster(m.Cluster)
 	out.streams(m.counts())
@@ -166,8 +170,32 @@ func (m *clusterMember) addStreams(ctx context.Context, shards []adminapi.Cluste
 	}
 }
 
+// joinedStore is a store of a clusterMember.
+type joinedStore struct{ *node.Joining }
+
+// Report implements operator.Reporter.
+func (s joinedStore) Report(ctx context.Context, brief bool) (*adminapi.ClusterReport, error) {
+	m, err := s.Member()
+	if err != nil {
+		return nil, err
+	}
+	return m.(*clusterMember).Report(ctx, brief)
+}
+
+// Describe implements prometheus.Collector.
+func (joinedStore) Describe(out chan<- *prometheus.Desc) { metrics.Describe(out) }
+
+// Collect implements prometheus.Collector.
+func (s joinedStore) Collect(out chan<- prometheus.Metric) {
+	if m, err := s.Member(); err == nil {
+		m.(*clusterMember).sample(samples{metric.Samples{Out: out}})
+	}
+}
+
 // Interface guards.
 var (
-	_ node.Member  = (*clusterMember)(nil)
-	_ sampledStore = (*clusterMember)(nil)
+	_ node.SharedStore     = joinedStore{}
+	_ operator.Reporter    = joinedStore{}
+	_ prometheus.Collector = joinedStore{}
+	_ node.Member          = (*clusterMember)(nil)
 )

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package storejetstream
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/store"
 	"github.com/aip-gateway/aip-gateway/cluster"
 	"github.com/aip-gateway/aip-gateway/cluster/handover"
 	"github.com/aip-gateway/aip-gateway/cluster/natsdriver"
@@ -25,9 +26,9 @@ import (
 )
 
 // Continues implements node.SharedDriver. Where the store is, and who this process is among the others, is said once.
-func (s *JetStreamStore) Continues(newer node.Driver) error {
-	now, then := *newer.(*JetStreamStore), *s
-	now.StoreLimits, then.StoreLimits = StoreLimits{}, StoreLimits{}
+func (s *Store) Continues(newer node.Driver) error {
+	now, then := *newer.(*Store), *s
+	now.Limits, then.Limits = store.Limits{}, store.Limits{}
 	if reflect.DeepEqual(now, then) {
 		return nil
 	}
@@ -36,13 +37,13 @@ func (s *JetStreamStore) Continues(newer node.Driver) error {
 }
 
 // Join implements node.SharedDriver.
-func (s *JetStreamStore) Join(log *slog.Logger, host node.SharedHost) (node.SharedStore, error) {
+func (s *Store) Join(log *slog.Logger, host node.SharedHost) (node.SharedStore, error) {
 	if len(s.Monitor) == 0 {
 		// What to do: set sync_interval to always there, and monitor here.
 		log.Warn("the NATS servers must sync each write, which is not checked without monitor")
 	}
 	j, err := node.Join(node.JoinConfig{Shards: s.Shards, Name: s.Node, Settings: s.Settings(), Log: log,
-		Exiting: process.Exiting,
+		Exiting: host.Exiting(),
 		Join:    func(ctx context.Context) (node.Member, error) { return s.join(ctx, log, host) }})
 	if err != nil {
 		return nil, err
@@ -51,7 +52,7 @@ func (s *JetStreamStore) Join(log *slog.Logger, host node.SharedHost) (node.Shar
 }
 
 // join connects to the servers, makes or checks the streams, and joins the gateways that share them.
-func (s *JetStreamStore) join(ctx context.Context, log *slog.Logger, host node.SharedHost) (_ node.Member, err error) {
+func (s *Store) join(ctx context.Context, log *slog.Logger, host node.SharedHost) (_ node.Member, err error) {
 	conn, err := s.dial(log)
 	if err != nil {
 		explained := s.explainDial(err)
@@ -115,7 +116,7 @@ func ofServers(err error) error {
 }
 
 // describe adds what the servers know of the stream of a shard.
-func (s *JetStreamStore) describe(ctx context.Context, js natsjs.JetStream, shard *adminapi.ClusterShard) {
+func (s *Store) describe(ctx context.Context, js natsjs.JetStream, shard *adminapi.ClusterShard) {
 	shard.Stream = fmt.Sprintf("%s-%d", s.Prefix, shard.Shard)
 	stream, err := js.Stream(ctx, shard.Stream)
 	if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package storejetstream
 
 import (
 	"context"
@@ -31,6 +31,7 @@ type testHost struct{ partner string }
 func (testHost) Gateway(string) *gateway.Gateway { return nil }
 func (h testHost) PartnerNames() []string        { return []string{h.partner} }
 func (testHost) Busy(int) string                 { return "" }
+func (testHost) Exiting() context.Context        { return context.Background() }
 
 // joinWorld has a process join others in memory.
 func joinWorld(t *testing.T, w *clustertest.World, name string) (joinedStore, *shard.Set, error) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package storejetstream
 
 import (
 	"crypto/tls"
@@ -28,7 +28,7 @@ const (
 
 // connection returns the options of connections to the servers, all but those that log. It reads the files that the
 // settings name. Its errors quote no secret.
-func (s *JetStreamStore) connection() ([]nats.Option, error) {
+func (s *Store) connection() ([]nats.Option, error) {
 	opts := []nats.Option{
 		nats.Name("aip-gateway " + s.Node),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(unanswered), nats.Timeout(dialTimeout),
@@ -53,7 +53,7 @@ func (s *JetStreamStore) connection() ([]nats.Option, error) {
 }
 
 // login returns how the gateway logs in.
-func (s *JetStreamStore) login() (opts []nats.Option, err error) {
+func (s *Store) login() (opts []nats.Option, err error) {
 	repl, given := caddy.NewReplacer(), []string(nil)
 	if s.User != "" || s.Password != "" {
 		given = append(given, "user")
@@ -142,7 +142,7 @@ func (t *NATSTLS) config() (*tls.Config, error) {
 }
 
 // dial connects to one of the servers. The connection is made again for as long as it is not closed.
-func (s *JetStreamStore) dial(log *slog.Logger) (*nats.Conn, error) {
+func (s *Store) dial(log *slog.Logger) (*nats.Conn, error) {
 	opts, err := s.connection()
 	if err != nil {
 		return nil, err
@@ -181,7 +181,7 @@ func serversRefuse(err error) bool {
 }
 
 // explainDial returns what an error of dial means, and what to do.
-func (s *JetStreamStore) explainDial(err error) error {
+func (s *Store) explainDial(err error) error {
 	switch {
 	case serversRefuse(err):
 		return fmt.Errorf("the NATS servers refuse the gateway (%w); check user, token, nkey or credentials, and what the "+

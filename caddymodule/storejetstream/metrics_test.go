@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package storejetstream
 
 import (
 	"os"
@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // TestClusterMetrics holds the table of docs/cluster.md against the metrics that only a store has which is shared.
 func TestClusterMetrics(t *testing.T) {
-	page, err := os.ReadFile("../docs/cluster.md")
+	page, err := os.ReadFile("../../docs/cluster.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +22,12 @@ func TestClusterMetrics(t *testing.T) {
 		documented[string(m[1])] = true
 	}
 	described := make(map[string]bool)
-	for _, d := range metrics {
+	out := make(chan *prometheus.Desc)
+	go func() {
+		defer close(out)
+		metrics.Describe(out)
+	}()
+	for d := range out {
 		if m := regexp.MustCompile(`"(aip_cluster_[a-z_]+)"`).FindStringSubmatch(d.String()); m != nil {
 			described[m[1]] = true
 		}

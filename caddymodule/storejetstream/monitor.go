@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package storejetstream
 
 import (
 	"context"
@@ -96,7 +96,7 @@ func notMonitoring(endpoint string) error {
 
 // checkServers returns an unfitError for the first server that cannot be used. It calls unknown for each one that
 // has not answered the question. It returns how many servers of their cluster no endpoint names.
-func (s *JetStreamStore) checkServers(ctx context.Context, unknown func(string, error)) (unnamed int, err error) {
+func (s *Store) checkServers(ctx context.Context, unknown func(string, error)) (unnamed int, err error) {
 	named, silent, peers := make(map[string]bool), 0, 0
 	for _, endpoint := range s.Monitor {
 		server, err := askServer(ctx, endpoint)
@@ -115,7 +115,7 @@ func (s *JetStreamStore) checkServers(ctx context.Context, unknown func(string, 
 }
 
 // checkOrWarn refuses servers that cannot be used, as far as their monitoring can be asked.
-func (s *JetStreamStore) checkOrWarn(ctx context.Context, log *slog.Logger) error {
+func (s *Store) checkOrWarn(ctx context.Context, log *slog.Logger) error {
 	unnamed, err := s.checkServers(ctx, func(at string, err error) {
 		log.Warn("whether a NATS server syncs each write is not known", "server", at, "error", err)
 	})
@@ -126,7 +126,7 @@ func (s *JetStreamStore) checkOrWarn(ctx context.Context, log *slog.Logger) erro
 }
 
 // Examine implements doctor.ExaminedStore. It logs in to a server, and asks all whose monitoring is named.
-func (s *JetStreamStore) Examine() error {
+func (s *Store) Examine() error {
 	conn, err := s.dial(slog.New(slog.DiscardHandler))
 	if err != nil {
 		return s.explainDial(err)

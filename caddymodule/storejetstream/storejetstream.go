@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package storejetstream
 
 import (
 	"cmp"
@@ -18,16 +18,17 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+	"github.com/aip-gateway/aip-gateway/caddymodule/store"
 	"github.com/aip-gateway/aip-gateway/operator"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-func init() { caddy.RegisterModule(new(JetStreamStore)) }
+func init() { caddy.RegisterModule(new(Store)) }
 
-// JetStreamStore keeps tasks on NATS servers with JetStream (2.15 or later), shared by any number of gateways: see
+// Store keeps tasks on NATS servers with JetStream (2.15 or later), shared by any number of gateways: see
 // docs/cluster.md. All gateways of one prefix have the same settings, except node; max_size is divided among the
 // shards. A change of the settings in this section needs a restart.
-type JetStreamStore struct {
+type Store struct {
 	// The servers, nats://host[:port] or tls://; one names the others. May hold {env.NAME}. Required.
 	URLs []string `json:"urls,omitempty"`
 
@@ -71,7 +72,7 @@ type JetStreamStore struct {
 	// The beginning of the streams' names, common to gateways with common tasks. Default: aip.
 	Prefix string `json:"prefix,omitempty"`
 
-	StoreLimits
+	store.Limits
 }
 
 // NATSTLS holds the certificates of NATS servers and of the gateway as their client.
@@ -108,12 +109,12 @@ var (
 )
 
 // CaddyModule returns the Caddy module information.
-func (*JetStreamStore) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: storeNamespace + ".jetstream", New: func() caddy.Module { return new(JetStreamStore) }}
+func (*Store) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: store.Namespace + ".jetstream", New: func() caddy.Module { return new(Store) }}
 }
 
 // Provision sets defaults.
-func (s *JetStreamStore) Provision(ctx caddy.Context) error {
+func (s *Store) Provision(ctx caddy.Context) error {
 	repl := caddy.NewReplacer()
 	type setting struct {
 		name  string
@@ -142,23 +143,23 @@ func (s *JetStreamStore) Provision(ctx caddy.Context) error {
 	}
 	conf.OrDefault(&s.Prefix, defaultPrefix)
 	s.fillNumbers()
-	return s.StoreLimits.Provision(ctx)
+	return s.Limits.Provision(ctx)
 }
 
-func (s *JetStreamStore) fillNumbers() {
+func (s *Store) fillNumbers() {
 	conf.OrDefault(&s.Lease, caddy.Duration(defaultLease))
 	conf.OrDefault(&s.Shards, defaultShards)
 	conf.OrDefault(&s.Replicas, defaultReplicas)
 }
 
-// checkWritten checks what has no placeholders.
-func (s *JetStreamStore) checkWritten() error {
+// CheckWritten checks what has no placeholders.
+func (s *Store) CheckWritten() error {
 	c := *s
 	c.fillNumbers()
-	return cmp.Or(c.checkNumbers(), c.StoreLimits.checkWritten())
+	return cmp.Or(c.checkNumbers(), c.Limits.CheckWritten())
 }
 
-func (s *JetStreamStore) checkNumbers() error {
+func (s *Store) checkNumbers() error {
 	switch lease := time.Duration(s.Lease); {
 	case lease < shortestLease || lease > longestLease:
 		return fmt.Errorf("store: lease is %s, but must be %s to %s", lease, shortestLease, longestLease)
@@ -175,7 +176,7 @@ func (s *JetStreamStore) checkNumbers() error {
 }
 
 // Validate checks the settings, and reads the files that they name. It asks no server.
-func (s *JetStreamStore) Validate() error {
+func (s *Store) Validate() error {
 	if len(s.URLs) == 0 {
 		return errors.New("store: no server is named; write store jetstream nats://host, with the URLs of all servers")
 	}
@@ -205,7 +206,7 @@ func (s *JetStreamStore) Validate() error {
 	if _, err := s.connection(); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
-	return s.StoreLimits.Validate()
+	return s.Limits.Validate()
 }
 
 // checkNATSURL checks the URL of a server, which is shown in logs.
@@ -223,16 +224,16 @@ func checkNATSURL(at string) error {
 	return nil
 }
 
-// Location implements StoreDriver: gateways with one prefix share their tasks.
-func (s *JetStreamStore) Location() string { return s.Prefix }
+// Location implements store.Driver: gateways with one prefix share their tasks.
+func (s *Store) Location() string { return s.Prefix }
 
-// Open implements StoreDriver. It is not called: see Join.
-func (*JetStreamStore) Open(*slog.Logger) (replay.Store, error) { return nil, operator.ErrShared }
+// Open implements store.Driver. It is not called: see Join.
+func (*Store) Open(*slog.Logger) (replay.Store, error) { return nil, operator.ErrShared }
 
-// LeastResend implements SharedDriver. A message may be on its way for as long as another lease.
-func (s *JetStreamStore) LeastResend() time.Duration { return 2 * time.Duration(s.Lease) }
+// LeastResend implements store.SharedDriver. A message may be on its way for as long as another lease.
+func (s *Store) LeastResend() time.Duration { return 2 * time.Duration(s.Lease) }
 
-// read reads the driver in a Caddyfile, behind its name. Syntax:
+// Read reads the driver in a Caddyfile, behind its name. Syntax:
 //
 //	store jetstream <url>... {
 //		user                 <name> <password>
@@ -252,12 +253,12 @@ func (s *JetStreamStore) LeastResend() time.Duration { return 2 * time.Duration(
 //		allow_single_replica
 //		prefix               <name>
 //	}
-func (s *JetStreamStore) read(p *conf.Parser) {
+func (s *Store) Read(p *conf.Parser) {
 	s.URLs = p.RemainingArgs()
 	if len(s.URLs) == 0 {
 		p.Fail("store jetstream needs the URLs of the servers, such as nats://host")
 	}
-	readStoreBlock(p, "jetstream", &s.StoreLimits, conf.Options{
+	store.ReadBlock(p, "jetstream", &s.Limits, conf.Options{
 		"user": p.Pair("a name and a password", func(name, password string) {
 			s.User, s.Password = name, password
 		}),
@@ -283,9 +284,9 @@ func (s *JetStreamStore) read(p *conf.Parser) {
 
 // Interface guards.
 var (
-	_ SharedDriver         = (*JetStreamStore)(nil)
-	_ ownDriver            = (*JetStreamStore)(nil)
-	_ caddy.Provisioner    = (*JetStreamStore)(nil)
-	_ caddy.Validator      = (*JetStreamStore)(nil)
-	_ doctor.ExaminedStore = (*JetStreamStore)(nil)
+	_ store.SharedDriver   = (*Store)(nil)
+	_ store.Written        = (*Store)(nil)
+	_ caddy.Provisioner    = (*Store)(nil)
+	_ caddy.Validator      = (*Store)(nil)
+	_ doctor.ExaminedStore = (*Store)(nil)
 )
