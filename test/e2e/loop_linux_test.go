@@ -21,7 +21,7 @@ import (
 func TestLoopKeepsCallersApart(t *testing.T) {
 	t.Parallel()
 	agent, issuer := newFakeAgent(t, nil), tokentest.New(t)
-	s := serve(t, config{mode: "verify_if_given", store: "store memory\n\t\tconnections {\n\t\t\tloop on\n\t\t}",
+	s := serve(t, config{mode: "verify_if_given", store: "store memory",
 		handle: `aip_identify {
 		callers a2a
 		identity {

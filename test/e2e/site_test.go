@@ -49,14 +49,17 @@ func serve(t testing.TB, c config) *site {
 func (s *site) url() string      { return fmt.Sprintf("https://localhost:%d", s.port) }
 func (s *site) adminURL() string { return fmt.Sprintf("http://127.0.0.1:%d", s.admin) }
 
+// withoutLoops are global options by which net/http reads all calls.
+const withoutLoops = "\tservers {\n\t\ttimeouts {\n\t\t\tread_body 10m\n\t\t}\n\t}\n"
+
 // text returns the Caddyfile.
 func (s *site) text(c config) string {
 	pki := certificates(s.t)
 	if c.store == "" {
 		c.store = "store pebble " + filepath.Join(s.dir, "store")
 	}
-	if loop := os.Getenv("AIP_E2E_LOOP"); loop != "" && !strings.Contains(c.store, "connections {") {
-		c.store += "\n\t\tconnections {\n\t\t\tloop " + loop + "\n\t\t}"
+	if os.Getenv("AIP_E2E_LOOP") == "off" && !strings.Contains(c.options, "servers {") {
+		c.options += withoutLoops
 	}
 	if c.notify != "" {
 		c.store += "\n\t\tnotify {\n" + c.notify + "\n\t\t}"

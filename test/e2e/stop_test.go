@@ -16,19 +16,18 @@ import (
 // loops.
 func TestStopAnswersWaitingCalls(t *testing.T) {
 	t.Parallel()
-	for _, loop := range []string{"off", "on"} {
-		t.Run("loop "+loop, func(t *testing.T) {
+	for name, options := range map[string]string{"by net/http": withoutLoops, "in a loop": ""} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			stopsWhileCallsWait(t, loop)
+			stopsWhileCallsWait(t, options)
 		})
 	}
 }
 
-func stopsWhileCallsWait(t *testing.T, loop string) {
+func stopsWhileCallsWait(t *testing.T, options string) {
 	_, agent := sampleAgent(t)
 	s := newSite(t)
-	with := config{handle: gatewayTo(agent), store: "store pebble " + s.dir + "/store\n\t\tdrain 500ms\n\t\t" +
-		"connections {\n\t\t\tloop " + loop + "\n\t\t}"}
+	with := config{handle: gatewayTo(agent), store: "store pebble " + s.dir + "/store\n\t\tdrain 500ms", options: options}
 	s.start(with)
 	l := leaderOf(t, s.url()).overHTTP1()
 	answers := make(map[string]chan answered)

@@ -136,18 +136,17 @@ func TestStreamsThatKeepTheirRequests(t *testing.T) {
 	t.Parallel()
 	_, agent := sampleAgent(t)
 	for name, c := range map[string]struct {
-		before, app, version string
-		encodes              bool
+		before, version string
+		encodes         bool
 	}{
-		"switched off": {app: "streams {\n\t\t\ttake_over off\n\t\t}", version: "1"},
-		"HTTP/2":       {version: "2"},
-		"encoded":      {before: "encode gzip\n\t", version: "1", encodes: true},
-		"a timeout":    {app: "", before: "", version: "1"},
+		"HTTP/2":    {version: "2"},
+		"encoded":   {before: "encode gzip\n\t", version: "1", encodes: true},
+		"a timeout": {version: "1"},
 	} {
 		t.Run(name, func(t *testing.T) { // which is also the name of the task, since the gateways share the agent
 			t.Parallel()
 			s := newSite(t)
-			with := config{handle: c.before + everySecond(agent), store: "store pebble " + s.dir + "/store\n\t\t" + c.app}
+			with := config{handle: c.before + everySecond(agent), store: "store pebble " + s.dir + "/store"}
 			if name == "a timeout" {
 				with.options = "servers {\n\t\ttimeouts {\n\t\t\twrite 10m\n\t\t}\n\t}"
 			}
