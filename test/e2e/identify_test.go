@@ -49,9 +49,7 @@ func TestIdentify(t *testing.T) {
 	agent := newFakeAgent(t, nil)
 	p := certificates(t)
 	one, two := string(p.Leader.AIC), string(p.LeaderV1.AIC)
-	s := serve(t, config{mode: "verify_if_given", handle: `aip_identify {
-		callers aip a2a
-	}
+	s := serve(t, config{mode: "verify_if_given", handle: `aip_identify
 	@stranger expression ` + "`{aip.leader} == '' && {aip.command} != 'get'`" + `
 	error @stranger 403
 	@cancels aip_method cancel tasks/cancel
