@@ -12,6 +12,7 @@
 //	                      |
 //	                   Joining ---> Member           a store that is shared: tried until it can be reached
 //
-// A host makes one Process, and hands it to everything that it makes of its configurations. A Node is opened by the
-// first configuration that uses its store, and closed after the last one, so it logs to the process.
+// A host makes one Process, and a Configuration of it for each of its own. Open opens the store, or takes over the
+// open one, and Start puts the Settings in force: plain values, with the Partners and their gateways. A Node is opened
+// by the first configuration over its store, and closed after the last one, so it logs to the process.
 package node
