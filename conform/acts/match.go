@@ -85,10 +85,11 @@ func join(path, name string) string {
 // types are the names of JSON's.
 var types = []string{"string", "number", "boolean", "array", "object", "null"}
 
-// operators are those of ACTS §5.1, and of FORMAT.md: equals, each, format, only, after and before.
+// operators are those of ACTS §5.1, those of FORMAT.md (equals, each, format, only, after and before), and items, as
+// A2A's tests have it beside type: an assertion about each element, or a list about the first ones.
 var operators = []string{"type", "exists", "absent", "contains", "matches", "starts_with", "ends_with", "gte", "lte",
-	"gt", "lt", "after", "before",
-	"count", "count_gte", "count_lte", "one_of", "all_of", "any_of", "not", "equals", "each", "format", "only"}
+	"gt", "lt", "after", "before", "count", "count_gte", "count_lte", "one_of", "all_of", "any_of", "not", "equals",
+	"each", "format", "only", "items"}
 
 func operatorsOf(assertion any) (map[string]any, bool) {
 	m, ok := assertion.(map[string]any)
@@ -97,6 +98,9 @@ func operatorsOf(assertion any) (map[string]any, bool) {
 	}
 	for key, v := range m {
 		if !slices.Contains(operators, key) {
+			return nil, false
+		}
+		if key == "items" && m["type"] == nil {
 			return nil, false
 		}
 		if name, _ := v.(string); key == "type" && !slices.Contains(types, name) {
@@ -114,6 +118,15 @@ func applyAll(path string, operators map[string]any, value any, present bool) (f
 		return nil
 	}
 	if !present {
+		// An alternative may be that it is absent.
+		for _, name := range []string{"any_of", "one_of"} {
+			alternatives, _ := operators[name].([]any)
+			for _, a := range alternatives {
+				if inner, ok := operatorsOf(a); ok && len(applyAll(path, inner, nil, false)) == 0 {
+					return nil
+				}
+			}
+		}
 		if len(operators) == 1 && operators["not"] != nil {
 			return nil
 		}
@@ -169,7 +182,10 @@ func apply(path, name string, want, value any) []Mismatch {
 		if len(match(path, want, value, true)) == 0 {
 			return bad("not " + show(want))
 		}
-	case "each":
+	case "each", "items":
+		if first, list := want.([]any); list && name == "items" {
+			return match(path, first, value, true)
+		}
 		array, ok := value.([]any)
 		if !ok {
 			return bad("an array")

@@ -44,6 +44,8 @@ type Operation struct {
 	Params map[string]any `yaml:"params"`
 	// Command is the member of Params with the command: that of a step is put over it.
 	Command string `yaml:"command"`
+	// Inline are members of the params whose members stand in their place.
+	Inline []string `yaml:"inline"`
 	// Root is the path of the domain object in the answer: result, if empty.
 	Root *string `yaml:"root"`
 }

@@ -45,6 +45,7 @@ it does not let the Leader in, 5 if the time is over, and 64 for wrong arguments
 
 // commands are the ones with a name.
 var commands = map[string]func(context.Context, []string, io.Writer, io.Writer) (int, error){
+	"a2a":  agent,
 	"list": list,
 }
 

@@ -154,25 +154,31 @@ func partner(ctx context.Context, args []string, stdout, stderr io.Writer) (int,
 
 // run carries out a run and writes its reports.
 func (s *settings) run(ctx context.Context, o run.Options, stdout io.Writer) (int, error) {
-	o.Only, o.Level = s.only, acts.Level(s.level)
-	runner, err := run.New(o)
+	r, err := s.execute(ctx, o)
 	if err != nil {
 		return 0, err
-	}
-	defer runner.Close()
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	r, err := runner.Run(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if len(r.All()) == 0 {
-		return 0, errors.New("no test is chosen")
 	}
 	if err := s.write(r, stdout); err != nil {
 		return 0, err
 	}
 	return status(r), nil
+}
+
+// execute carries out a run.
+func (s *settings) execute(ctx context.Context, o run.Options) (*run.Report, error) {
+	o.Only, o.Level = s.only, acts.Level(s.level)
+	runner, err := run.New(o)
+	if err != nil {
+		return nil, err
+	}
+	defer runner.Close()
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	r, err := runner.Run(ctx)
+	if err == nil && len(r.All()) == 0 {
+		err = errors.New("no test is chosen")
+	}
+	return r, err
 }
 
 func (s *settings) write(r *run.Report, stdout io.Writer) error {

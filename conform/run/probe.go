@@ -41,13 +41,14 @@ func (r *Runner) probe(ctx context.Context) error {
 			return fmt.Errorf("there is no protocol %s", strings.Join(wanted, ", "))
 		}
 	}
-	if r.base.Scheme != "" {
-		e := r.ask(ctx, r.base.String(), "rpc")
-		if err := reachable(e); err != nil {
+	maps.Copy(r.urls, r.profile.URLs)
+	if r.options.Card != "" {
+		if err := r.readCard(ctx); err != nil {
 			return err
 		}
+	} else if err := reachable(r.ask(ctx, r.base.String(), "rpc")); err != nil {
+		return err
 	}
-	maps.Copy(r.urls, r.profile.URLs)
 	for _, p := range all {
 		for _, o := range p.Operations {
 			if o.HTTP == "" {

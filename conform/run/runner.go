@@ -34,6 +34,9 @@ type Options struct {
 	Level acts.Level
 	// Transport is ACTS' name of the binding: jsonrpc if empty.
 	Transport string
+	// Card is the path of an agent's card behind its URL; empty for a Partner of AIP. The card says where the agent is,
+	// and the preconditions of tests are about it.
+	Card string
 }
 
 // Runner tests a Partner. The caller must close it.

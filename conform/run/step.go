@@ -238,7 +238,15 @@ func (t *testing) request(s *acts.Step, v verifier) (wire.Request, *outcome, err
 		}
 		named = acts.Merge(map[string]any{operation.Command: s.Command}, named)
 	}
-	params, err := v.vars.Resolve(acts.Merge(operation.Params, named))
+	merged := acts.Merge(operation.Params, named)
+	for _, name := range operation.Inline {
+		inner, is := merged[name].(map[string]any)
+		if delete(merged, name); !is {
+			continue
+		}
+		maps.Copy(merged, inner)
+	}
+	params, err := v.vars.Resolve(merged)
 	if err != nil {
 		return r, nil, err
 	}

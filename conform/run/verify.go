@@ -152,6 +152,7 @@ func (v verifier) failure(o *outcome, want *acts.ExpectError) (found []acts.Mism
 		}
 		return append(found, acts.Mismatch{Path: "error", Expected: wanted, Actual: o.exchange.Got()}), nil
 	}
+	code = v.codes(code)
 	for member, assertion := range map[string]any{"code": code, "message": want.Message, "data": want.Data} {
 		if assertion == nil {
 			continue
@@ -178,6 +179,25 @@ func (v verifier) failure(o *outcome, want *acts.ExpectError) (found []acts.Mism
 		found = append(found, more...)
 	}
 	return found, nil
+}
+
+// codes puts the numbers of errors in place of their names in a list of alternatives.
+func (v verifier) codes(assertion any) any {
+	operators, _ := assertion.(map[string]any)
+	alternatives, _ := operators["one_of"].([]any)
+	if len(operators) != 1 || alternatives == nil {
+		return assertion
+	}
+	var numbers []any
+	for _, a := range alternatives {
+		if name, _ := a.(string); name != "" {
+			if number, known := v.protocol.Errors[name]; known {
+				a = number
+			}
+		}
+		numbers = append(numbers, a)
+	}
+	return map[string]any{"one_of": numbers}
 }
 
 // named returns the assertion of a step or a test about what earlier steps left.
