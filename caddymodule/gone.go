@@ -17,7 +17,6 @@ var gone = map[string]string{
 	"aip amp interval":       "there is a heartbeat every 15s",
 	"aip amp max_size":       "a file is renamed from 16 MiB on",
 	"aip amp keep":           "3 renamed files of each type are kept",
-	"aip registry poll":      "the registry is asked every minute",
 
 	"aip_gateway agent caller baggage":  "an agent learns the caller by headers or by jwt",
 	"aip_gateway policy decide timeout": "a decision may take 2s, and a call without one is denied",

@@ -117,13 +117,14 @@ func (a *App) followRegistrations() {
 	for _, g := range a.members {
 		if g.registered && !seen[g.registration()] { // mounts of a Partner may share a URL
 			seen[g.registration()] = true
-			a.configuration.Go(func(ctx context.Context) { g.followRegistration(ctx, pollEvery) })
+			a.configuration.Go(func(ctx context.Context) { g.followRegistration(ctx) })
 		}
 	}
 }
 
 // followRegistration asks what has become of the submission of a Partner while one waits for a person.
-func (g *Gateway) followRegistration(ctx context.Context, every time.Duration) {
+func (g *Gateway) followRegistration(ctx context.Context) {
+	every := time.Duration(g.app.Registry.Poll)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var before registry.Record

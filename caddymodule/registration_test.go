@@ -91,14 +91,14 @@ func followed(t *testing.T, g *Gateway, a *registry.Account, loads func()) {
 	if g.app == nil {
 		g.app = new(App)
 	}
-	g.app.account, g.app.Registry = a, new(Registry)
+	g.app.account, g.app.Registry = a, &Registry{Poll: caddy.Duration(20 * time.Millisecond)}
 	g.app.admin = adminAPI{host: address.String(), at: caddy.NetworkAddress{Network: "tcp", Host: address.IP.String(),
 		StartPort: uint(address.Port), EndPort: uint(address.Port)}}
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		g.followRegistration(ctx, 20*time.Millisecond)
+		g.followRegistration(ctx)
 	}()
 	t.Cleanup(func() {
 		cancel()

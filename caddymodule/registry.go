@@ -40,6 +40,9 @@ type Registry struct {
 	// PEM files with the roots of the registry and the issuer. Default: the system's.
 	CA []string `json:"ca,omitempty"`
 
+	// How often the registry is asked about a waiting submission. Default: 1m.
+	Poll caddy.Duration `json:"poll,omitempty"`
+
 	// An ontology with the Partners as its entities, at a registry of ACPs 2.2. See docs/discovery.md#entities. Default:
 	// none; each is an agent of its own.
 	Ontology *Ontology `json:"ontology,omitempty"`
@@ -51,6 +54,7 @@ type Registry struct {
 //		user     <name> <password>
 //		oidc     <issuer> [<client_id> [<client_secret>]]
 //		ca       <file>...
+//		poll     <duration>
 //		ontology <cert> <key> [<url>]
 //	}
 func registryOption(p *conf.Parser, into **Registry) func() {
@@ -70,14 +74,17 @@ func registryOption(p *conf.Parser, into **Registry) func() {
 					*into = args[i]
 				}
 			},
-			"ca":       p.Words(&r.CA),
+			"ca":   p.Words(&r.CA),
+			"poll": p.Duration(&r.Poll),
+
 			"ontology": ontologyOption(p, &r.Ontology),
 		})
 	}
 }
 
 const (
-	pollEvery     = time.Minute    // how often it is asked what has become of a submission
+	defaultPoll   = time.Minute
+	minPoll       = time.Second
 	defaultClient = "registry-cli" // that of the reference
 )
 
@@ -87,6 +94,7 @@ func (r *Registry) account(s registry.Storage) (*registry.Account, error) {
 	if r == nil {
 		return nil, nil
 	}
+	conf.OrDefault(&r.Poll, caddy.Duration(defaultPoll))
 	conf.OrDefault(&r.ClientID, defaultClient)
 	a, err := r.open(s)
 	if err != nil {
@@ -109,6 +117,8 @@ func (r *Registry) open(s registry.Storage) (*registry.Account, error) {
 		return nil, errors.New("client_id and client_secret belong to issuer, which is not set")
 	case r.Ontology != nil && r.Issuer == "":
 		return nil, errNoEntities
+	case time.Duration(r.Poll) < minPoll:
+		return nil, fmt.Errorf("poll is %s, but must be %s or more", time.Duration(r.Poll), minPoll)
 	}
 	if r.Ontology != nil {
 		if _, _, err := r.Ontology.open(r); err != nil {
