@@ -15,7 +15,7 @@ import (
 )
 
 // compare returns how what came of a step differs from all that it expects.
-func (t *testing) compare(s *acts.Step, o *outcome, v verifier) ([]acts.Mismatch, error) {
+func (t *scenario) compare(s *acts.Step, o *outcome, v verifier) ([]acts.Mismatch, error) {
 	if o.exchange == nil {
 		return t.assertions(s, v)
 	}
@@ -52,7 +52,7 @@ func (t *testing) compare(s *acts.Step, o *outcome, v verifier) ([]acts.Mismatch
 }
 
 // answer compares with expect, expect_error, expect_stream, expect_handshake and expect_any.
-func (t *testing) answer(s *acts.Step, o *outcome, v verifier) ([]acts.Mismatch, error) {
+func (t *scenario) answer(s *acts.Step, o *outcome, v verifier) ([]acts.Mismatch, error) {
 	e := o.exchange
 	if e.Err != nil && s.ExpectHandshake == "" && s.Open == nil && len(s.ExpectAny) == 0 {
 		return []acts.Mismatch{{Expected: "an answer", Actual: e.Err.Error()}}, nil
@@ -96,7 +96,7 @@ func bare(s *acts.Step) bool {
 }
 
 // open finds the reading that the Partner has.
-func (t *testing) open(s *acts.Step, o *outcome, v verifier) error {
+func (t *scenario) open(s *acts.Step, o *outcome, v verifier) error {
 	seen := Reading{Question: s.Open.Question, Section: cmp.Or(s.Open.Section, t.test.Section), ID: "another"}
 	for _, reading := range s.Open.Readings {
 		found, err := v.outcome(o, reading)
@@ -116,7 +116,7 @@ func (t *testing) open(s *acts.Step, o *outcome, v verifier) error {
 	return nil
 }
 
-func (t *testing) assertions(s *acts.Step, v verifier) (found []acts.Mismatch, err error) {
+func (t *scenario) assertions(s *acts.Step, v verifier) (found []acts.Mismatch, err error) {
 	for _, a := range s.Assertions {
 		more, err := v.named(a)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/aip-gateway/aip-gateway/conform/acts"
+	"github.com/aip-gateway/aip-gateway/conform/wire"
 )
 
 // stream returns how the events differ from those expected.
@@ -62,16 +63,17 @@ func (v verifier) stream(o *outcome, want *acts.ExpectStream) (found []acts.Mism
 	}
 	if want.Ends == "server" {
 		if _, end := o.exchange.Stream.Events(); end != io.EOF {
-			add("end of the stream", "the server's", describe(end))
+			add("end of the stream", "the server's", describe(o.exchange.Stream))
 		}
 	}
 	return found, err
 }
 
-func describe(end error) string {
-	if end == nil {
+func describe(s *wire.Stream) string {
+	if !s.EndedByServer() {
 		return "the stream is open"
 	}
+	_, end := s.Events()
 	return end.Error()
 }
 

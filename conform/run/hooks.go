@@ -27,7 +27,7 @@ func hookValue(h wire.Hook) any {
 }
 
 // webhook waits for requests at a receiver.
-func (t *testing) webhook(ctx context.Context, s *acts.Step, v verifier) (*outcome, error) {
+func (t *scenario) webhook(ctx context.Context, s *acts.Step, v verifier) (*outcome, error) {
 	w := s.Webhook
 	receiver := t.scope.hooks[w.Receiver]
 	if receiver == nil {
@@ -90,7 +90,7 @@ func (t *testing) webhook(ctx context.Context, s *acts.Step, v verifier) (*outco
 }
 
 // hooked shows what a receiver got, for a report.
-func (t *testing) hooked(r *wire.Receiver) *wire.Exchange {
+func (t *scenario) hooked(r *wire.Receiver) *wire.Exchange {
 	hooks, _ := r.Hooks()
 	var b strings.Builder
 	for _, h := range hooks[max(0, len(hooks)-8):] {

@@ -12,7 +12,7 @@ import (
 )
 
 // parallel runs a step so many times at once. Its first failure is that of all.
-func (t *testing) parallel(ctx context.Context, s *acts.Step) (*outcome, error) {
+func (t *scenario) parallel(ctx context.Context, s *acts.Step) (*outcome, error) {
 	p := s.Parallel
 	if p.Step == nil || p.Count < 1 || p.Count > maxParallel || p.Step.Operation == "" && p.Step.Raw == nil ||
 		p.Step.OpenStream != "" {

@@ -167,7 +167,7 @@ func (r *Runner) rawURL(path string) (string, error) {
 // speaks asks for a task that there is not. A Partner that speaks the protocol says so, in place of complaining about
 // the request.
 func (r *Runner) speaks(ctx context.Context, p *acts.Protocol) (bool, error) {
-	t := &testing{runner: r, test: &acts.Test{}, scope: newScope(r, p, &acts.Document{})}
+	t := &scenario{runner: r, test: &acts.Test{}, scope: newScope(r, p, &acts.Document{})}
 	s := &acts.Step{ID: "probe", Operation: "get", Params: map[string]any{"{{name.command}}": map[string]any{
 		"taskId": "probe-" + uuid()}}}
 	v := verifier{p, t.scope.vars(t.identity(s))}

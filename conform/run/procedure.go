@@ -10,9 +10,9 @@ import (
 )
 
 // procedures are functions for what the format cannot say. Each returns what differs.
-var procedures = map[string]func(*testing, context.Context, *acts.Step, verifier) ([]acts.Mismatch, error){}
+var procedures = map[string]func(*scenario, context.Context, *acts.Step, verifier) ([]acts.Mismatch, error){}
 
-func (t *testing) procedure(ctx context.Context, s *acts.Step, v verifier) (*outcome, error) {
+func (t *scenario) procedure(ctx context.Context, s *acts.Step, v verifier) (*outcome, error) {
 	do := procedures[s.Procedure]
 	if do == nil {
 		return nil, fmt.Errorf("this runner has no procedure %s", s.Procedure)

@@ -2,7 +2,7 @@
 
 // Package run carries out the tests of ACTS' documents against a Partner, and says what became of each.
 //
-//	Runner ──▶ testing, one for a test ──▶ step ──▶ perform: wire ──▶ outcome
+//	Runner ──▶ scenario, one for a test ──▶ step ──▶ perform: wire ──▶ outcome
 //	                                          └──▶ compare: verifier ──▶ TestResult
 package run
 

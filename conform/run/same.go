@@ -13,7 +13,7 @@ import (
 
 // sameEvents compares two streams. And must have every event of Of from the first that both have; with After, every one
 // whose number is above it. What And has beyond the end of Of is not compared.
-func (t *testing) sameEvents(ctx context.Context, s *acts.Step, v verifier) (*outcome, error) {
+func (t *scenario) sameEvents(ctx context.Context, s *acts.Step, v verifier) (*outcome, error) {
 	of, err := t.stream(s.SameEvents.Of)
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func common(a, b []event) ([]event, []event) {
 
 // fold adds up the events of a stream: the task that they describe, as {status, statuses, products}. The texts of a
 // product's pieces are joined, as far as they follow each other.
-func (t *testing) fold(s *acts.Step, v verifier) (*outcome, error) {
+func (t *scenario) fold(s *acts.Step, v verifier) (*outcome, error) {
 	o, err := t.stream(s.Fold.Stream)
 	if err != nil {
 		if o = t.scope.steps[s.Fold.Stream]; o == nil || o.exchange == nil || o.exchange.Stream == nil {

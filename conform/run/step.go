@@ -35,7 +35,7 @@ type skipped struct{ reason string }
 func (s *skipped) Error() string { return s.reason }
 
 // step carries out a step, and compares. Its error is a failed, a skipped, or one of the runner.
-func (t *testing) step(ctx context.Context, s *acts.Step) error {
+func (t *scenario) step(ctx context.Context, s *acts.Step) error {
 	if err := pause(ctx, millis(s.DelayMS)); err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // fail describes a failure.
-func (t *testing) fail(s *acts.Step, o *outcome, found []acts.Mismatch) error {
+func (t *scenario) fail(s *acts.Step, o *outcome, found []acts.Mismatch) error {
 	f := Failure{Step: s.ID, Mismatches: found}
 	messages := make([]string, len(found))
 	for i, m := range found {
@@ -121,7 +121,7 @@ func (t *testing) fail(s *acts.Step, o *outcome, found []acts.Mismatch) error {
 }
 
 // identity returns the caller of a step.
-func (t *testing) identity(s *acts.Step) *wire.Identity {
+func (t *scenario) identity(s *acts.Step) *wire.Identity {
 	id := t.runner.identities[cmp.Or(s.As, "leader")]
 	if id.AIC == "" { // one without a certificate says that it is the Leader
 		with := *id
@@ -132,7 +132,7 @@ func (t *testing) identity(s *acts.Step) *wire.Identity {
 }
 
 // perform does what a step does, and returns what came of it.
-func (t *testing) perform(ctx context.Context, s *acts.Step, v verifier) (*outcome, error) {
+func (t *scenario) perform(ctx context.Context, s *acts.Step, v verifier) (*outcome, error) {
 	switch {
 	case s.Operation != "" || s.Raw != nil:
 		return t.send(ctx, s, v)
@@ -161,7 +161,7 @@ func (t *testing) perform(ctx context.Context, s *acts.Step, v verifier) (*outco
 }
 
 // send sends a request and reads its answer.
-func (t *testing) send(ctx context.Context, s *acts.Step, v verifier) (*outcome, error) {
+func (t *scenario) send(ctx context.Context, s *acts.Step, v verifier) (*outcome, error) {
 	r, o, err := t.request(s, v)
 	if err != nil {
 		return nil, err
@@ -199,7 +199,7 @@ func (t *testing) send(ctx context.Context, s *acts.Step, v verifier) (*outcome,
 }
 
 // request makes the request of a step.
-func (t *testing) request(s *acts.Step, v verifier) (wire.Request, *outcome, error) {
+func (t *scenario) request(s *acts.Step, v verifier) (wire.Request, *outcome, error) {
 	if s.Raw != nil {
 		r, err := t.raw(s.Raw, v)
 		return r, &outcome{raw: true}, err
@@ -280,7 +280,7 @@ func names(params map[string]any, vars acts.Vars) (map[string]any, error) {
 	return resolved, nil
 }
 
-func (t *testing) raw(raw *acts.Raw, v verifier) (wire.Request, error) {
+func (t *scenario) raw(raw *acts.Raw, v verifier) (wire.Request, error) {
 	r := wire.Request{Method: raw.Method, Headers: make(map[string]string)}
 	path, err := v.vars.Text(raw.Path)
 	if err != nil {
@@ -341,7 +341,7 @@ func setHeaders(headers, over map[string]string, v verifier) (err error) {
 }
 
 // assert compares what an earlier step left.
-func (t *testing) assert(s *acts.Step, v verifier) (*outcome, error) {
+func (t *scenario) assert(s *acts.Step, v verifier) (*outcome, error) {
 	a := s.Assertion
 	found, err := v.named(acts.NamedAssertion{Source: a.Source, Any: a.Any, All: a.All, None: a.None})
 	if err != nil {

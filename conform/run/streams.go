@@ -43,7 +43,7 @@ func changes(ctx context.Context, o *outcome, within time.Duration, look func() 
 
 // collect reads the events of a stream until it ends, until its time is over, or until all that is expected came and
 // the stream is quiet.
-func (t *testing) collect(ctx context.Context, o *outcome, s *acts.Step, v verifier) error {
+func (t *scenario) collect(ctx context.Context, o *outcome, s *acts.Step, v verifier) error {
 	bounds := t.runner.profile.Bounds
 	within := millis(bounds.StreamMS)
 	want := s.ExpectStream
@@ -93,14 +93,14 @@ func (t *testing) collect(ctx context.Context, o *outcome, s *acts.Step, v verif
 }
 
 // keepStream keeps an open stream under its name, in place of an earlier one.
-func (t *testing) keepStream(name string, o *outcome) {
+func (t *scenario) keepStream(name string, o *outcome) {
 	if old := t.streams[name]; old != nil {
 		old.exchange.Stream.Cut()
 	}
 	t.streams[name] = o
 }
 
-func (t *testing) stream(name string) (*outcome, error) {
+func (t *scenario) stream(name string) (*outcome, error) {
 	o := t.streams[name]
 	if o == nil {
 		return nil, &failed{Failure{Message: "the stream " + name + " was not opened: its answer was no stream of events",
@@ -110,7 +110,7 @@ func (t *testing) stream(name string) (*outcome, error) {
 }
 
 // await waits for an event behind the one of the last await.
-func (t *testing) await(ctx context.Context, s *acts.Step, v verifier) (*outcome, error) {
+func (t *scenario) await(ctx context.Context, s *acts.Step, v verifier) (*outcome, error) {
 	a := s.AwaitEvent
 	o, err := t.stream(a.Stream)
 	if err != nil {
@@ -176,7 +176,7 @@ func (o *outcome) with(e *event) *outcome {
 	return &found
 }
 
-func (t *testing) cut(s *acts.Step) (*outcome, error) {
+func (t *scenario) cut(s *acts.Step) (*outcome, error) {
 	o, err := t.stream(s.Cut)
 	if err != nil {
 		return nil, err
@@ -186,7 +186,7 @@ func (t *testing) cut(s *acts.Step) (*outcome, error) {
 }
 
 // increasing compares numbers or times of events, of webhooks or of an answer.
-func (t *testing) increasing(s *acts.Step, v verifier) (*outcome, error) {
+func (t *scenario) increasing(s *acts.Step, v verifier) (*outcome, error) {
 	path, err := v.path(s.Increasing.Path)
 	if err != nil {
 		return nil, err
@@ -214,7 +214,7 @@ func (t *testing) increasing(s *acts.Step, v verifier) (*outcome, error) {
 }
 
 // ordered compares states with the transitions of the protocol.
-func (t *testing) ordered(s *acts.Step, v verifier) (*outcome, error) {
+func (t *scenario) ordered(s *acts.Step, v verifier) (*outcome, error) {
 	path, err := v.path(s.Ordered.Path)
 	if err != nil {
 		return nil, err
@@ -242,7 +242,7 @@ func (t *testing) ordered(s *acts.Step, v verifier) (*outcome, error) {
 
 // values returns those at a path of a stream's events, of a receiver's requests, or of a step's answer. In an event,
 // the path is from its object, or from the top of its data.
-func (t *testing) values(source string, path acts.Path) (values []any, o *outcome, err error) {
+func (t *scenario) values(source string, path acts.Path) (values []any, o *outcome, err error) {
 	if hook := t.scope.hooks[source]; hook != nil {
 		hooks, _ := hook.Hooks()
 		for _, h := range hooks {

@@ -139,7 +139,7 @@ func (e *Exchange) Got() string {
 			fmt.Fprintf(&b, "\n%s", excerpt(event.Data))
 		}
 		switch {
-		case end == nil:
+		case end == nil, end == errCut:
 			b.WriteString("\n(the stream was open)")
 		case end != io.EOF:
 			fmt.Fprintf(&b, "\n(the stream ended: %v)", end)

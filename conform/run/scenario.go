@@ -14,8 +14,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/conform/wire"
 )
 
-// testing is one test as it runs.
-type testing struct {
+// scenario is one test as it runs.
+type scenario struct {
 	runner  *Runner
 	test    *acts.Test
 	scope   *scope
@@ -35,7 +35,7 @@ func (r *Runner) one(ctx context.Context, d *acts.Document, test *acts.Test, p *
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, millis(r.profile.Bounds.TestMS), errTest)
 	defer cancel()
-	t := &testing{runner: r, test: test, scope: newScope(r, p, d), result: &result,
+	t := &scenario{runner: r, test: test, scope: newScope(r, p, d), result: &result,
 		streams: make(map[string]*outcome), awaited: make(map[string]int)}
 	defer t.close()
 	t.conclude(t.run(ctx))
@@ -43,7 +43,7 @@ func (r *Runner) one(ctx context.Context, d *acts.Document, test *acts.Test, p *
 	return result
 }
 
-func (t *testing) close() {
+func (t *scenario) close() {
 	for _, o := range t.streams {
 		o.exchange.Stream.Cut()
 	}
@@ -52,7 +52,7 @@ func (t *testing) close() {
 	}
 }
 
-func (t *testing) run(ctx context.Context) error {
+func (t *scenario) run(ctx context.Context) error {
 	for name, receiver := range t.test.Receivers {
 		hook, err := wire.Receive(t.runner.listening, receiver.Respond, millis(receiver.DelayMS))
 		if err != nil {
@@ -109,7 +109,7 @@ func verdictOf(err error) Verdict {
 }
 
 // conclude sets the verdict. A test that asked what is open may lack what its later steps need: then it is open.
-func (t *testing) conclude(err error) {
+func (t *scenario) conclude(err error) {
 	var f *failed
 	var s *skipped
 	var unknown *acts.UnknownError
@@ -133,7 +133,7 @@ func (t *testing) conclude(err error) {
 }
 
 // given reports whether a variable is one that the profile or the caller gives, and no step.
-func (t *testing) given(expression string) bool {
+func (t *scenario) given(expression string) bool {
 	head, _, dotted := strings.Cut(expression, ".")
 	for i := range t.test.Steps {
 		if t.test.Steps[i].ID == head {
@@ -143,14 +143,14 @@ func (t *testing) given(expression string) bool {
 	return !dotted || head == "behavior" || head == "env" || head == "partner" || head == "url" || head == "identity"
 }
 
-func (t *testing) sent() string {
+func (t *scenario) sent() string {
 	if t.last == nil {
 		return ""
 	}
 	return t.last.exchange.Sent()
 }
 
-func (t *testing) got() string {
+func (t *scenario) got() string {
 	if t.last == nil {
 		return ""
 	}
