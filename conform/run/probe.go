@@ -3,6 +3,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -46,8 +47,8 @@ func (r *Runner) probe(ctx context.Context) error {
 		if err := r.readCard(ctx); err != nil {
 			return err
 		}
-	} else if err := reachable(r.ask(ctx, r.base.String(), "rpc")); err != nil {
-		return err
+	} else if err := reachable(r.ask(ctx, r.base.String(), "rpc")); ctx.Err() != nil || err != nil {
+		return cmp.Or(ctx.Err(), err)
 	}
 	for _, p := range all {
 		for _, o := range p.Operations {

@@ -11,7 +11,8 @@ const lifecycle = `{result: {seq: 1, object: {id: t, status: {state: new}}}},
 	{result: {seq: 4, object: {type: chunk, product: {id: p, dataItems: [{type: text, text: "b"}]}, append: true}}},
 	{result: {seq: 5, object: {status: {state: done}}}}`
 
-const last = `{result: {seq: 4, object: {type: chunk, product: {id: p, dataItems: [{type: text, text: "b"}]}, append: true}}},
+const last = `
+	{result: {seq: 4, object: {type: chunk, product: {id: p, dataItems: [{type: text, text: "b"}]}, append: true}}},
 	{result: {seq: 5, object: {status: {state: done}}}}`
 
 func TestStreams(t *testing.T) {
@@ -32,14 +33,17 @@ func TestStreams(t *testing.T) {
 			"fail: want a stream of events, got HTTP/1.1 200 OK, application/json\nVARIES"},
 		{"error-event", `{id: x, operation: stream, params: {events: [{error: {code: -1}}]},
 			expect_error: {error: NotFound}}`, "pass"},
-		{"await", `{id: x, ` + open + `, open_stream: s}, {id: y, await_event: {stream: s, match: {status: {state: working}}},
+		{"await", `{id: x, ` + open + `, open_stream: s},
+			{id: y, await_event: {stream: s, match: {status: {state: working}}},
 			capture: {n: sequence}}, {id: z, await_event: {stream: s, match: {status: {state: done}}}},
 			{id: e, assertion: {source: "{{y.event}}", any: {path: result.seq, match: "{{y.n}}"}}}`, "pass"},
-		{"await-behind", `{id: x, ` + open + `, open_stream: s}, {id: y, await_event: {stream: s, match: {status: {state: done}}}},
+		{"await-behind", `{id: x, ` + open + `, open_stream: s},
+			{id: y, await_event: {stream: s, match: {status: {state: done}}}},
 			{id: z, await_event: {stream: s, match: {status: {state: working}}, within_ms: 10}}`,
 			`fail: s: want an event with {"status":{"state":"working"}} within 10ms, got none of 5 events`},
 		{"ended", `{id: x, ` + all + `, open_stream: s}, {id: y, await_event: {stream: s, ended: true}}`, "pass"},
-		{"never-ended", `{id: x, ` + open + `, open_stream: s}, {id: y, await_event: {stream: s, ended: true, within_ms: 10}}`,
+		{"never-ended", `{id: x, ` + open + `, open_stream: s},
+			{id: y, await_event: {stream: s, ended: true, within_ms: 10}}`,
 			"fail: s: want its end within 10ms, got the stream is open"},
 		{"cut", `{id: x, ` + open + `, open_stream: s}, {id: y, cut: s}`, "pass"},
 		{"increasing", `{id: x, ` + all + `, open_stream: s}, {id: w, await_event: {stream: s, ended: true}},
@@ -50,9 +54,11 @@ func TestStreams(t *testing.T) {
 		{"missing", `{id: x, ` + all + `, open_stream: s}, {id: w, await_event: {stream: s, ended: true}},
 			{id: y, operation: stream, open_stream: r, params: {events: [{result: {seq: 2, object: 0}}]}},
 			{id: z, same_events: {of: s, and: r, after: 4}}`,
-			`fail: event 5 of s: want {"result":{"object":{"status":{"state":"done"}},"seq":5}}, got {"result":{"object":0,"seq":2}}`},
+			`fail: event 5 of s: want {"result":{"object":{"status":{"state":"done"}},"seq":5}}, ` +
+				`got {"result":{"object":0,"seq":2}}`},
 		{"fold", `{id: x, ` + all + `, open_stream: s}, {id: w, await_event: {stream: s, ended: true}},
-			{id: y, fold: {stream: s, expect: {status: {state: done}, products: [{id: p, dataItems: [{text: ab}]}]}}}`, "pass"},
+			{id: y, fold: {stream: s, expect: {status: {state: done}, products: [{id: p, dataItems: [{text: ab}]}]}}}`,
+			"pass"},
 	})
 }
 
