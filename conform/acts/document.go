@@ -145,6 +145,8 @@ type Step struct {
 	Repeat   *Repeat           `yaml:"repeat"`
 	DelayMS  int               `yaml:"delay_ms"`
 	WithinMS int               `yaml:"within_ms"`
+	// AbandonMS is after how long the caller hangs up. No answer until then is no failure.
+	AbandonMS int `yaml:"abandon_ms"`
 }
 
 // Raw is a request as it goes over the wire (ACTS §4.4). One of the bodies at most is set.

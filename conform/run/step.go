@@ -170,6 +170,9 @@ func (t *scenario) send(ctx context.Context, s *acts.Step, v verifier) (*outcome
 	if s.WithinMS > 0 && s.OpenStream == "" {
 		timeout = millis(s.WithinMS)
 	}
+	if s.AbandonMS > 0 {
+		timeout = millis(s.AbandonMS)
+	}
 	fresh := s.ExpectHandshake != ""
 	client := t.runner.client(cmp.Or(s.As, "leader"), fresh)
 	if fresh {
