@@ -47,13 +47,15 @@ func TestStatus(t *testing.T) {
 		status   int
 		contains string // of the output
 	}{
-		"all pass":        {[]string{partner, "--suite", file, "--only", "MUST", "--protocol", "aip-01.00"}, 0, "1/1 passed"},
-		"both protocols":  {[]string{partner, "--suite", file, "--only", "MUST"}, 0, "2/2 passed"},
-		"a must fails":    {[]string{"--suite", file, partner}, 1, "expected  error: no error"},
-		"a should fails":  {[]string{"--suite", file, partner, "--only", "MUST,SHOULD"}, 2, "error.code: -32002"},
-		"by level":        {[]string{"--suite", file, partner, "--level", "must", "--only", "SHOULD"}, 64, "no test is"},
-		"unreachable":     {[]string{closed.URL}, 3, "connection refused"},
-		"not authorized":  {[]string{answer(403, "")}, 4, "answers 403"},
+		"all pass":       {[]string{partner, "--suite", file, "--only", "MUST", "--protocol", "aip-01.00"}, 0, "1/1 passed"},
+		"both protocols": {[]string{partner, "--suite", file, "--only", "MUST"}, 0, "2/2 passed"},
+		"a must fails":   {[]string{"--suite", file, partner}, 1, "expected  error: no error"},
+		"a should fails": {[]string{"--suite", file, partner, "--only", "MUST,SHOULD"}, 2, "error.code: -32002"},
+		"by level":       {[]string{"--suite", file, partner, "--level", "must", "--only", "SHOULD"}, 64, "no test is"},
+		"unreachable":    {[]string{closed.URL}, 3, "connection refused"},
+		"not authorized": {[]string{answer(403, "")}, 4, "answers 403"},
+		"not let in": {[]string{answer(200, `{"jsonrpc":"2.0","id":1,"error":{"code":-32009}}`)}, 4,
+			"answers the Leader with"},
 		"no time":         {[]string{partner, "--suite", file, "--timeout", "1ns"}, 5, "the time of the run is over"},
 		"no URL":          {nil, 64, "give the URL"},
 		"no flag":         {[]string{"--nothing"}, 64, "not defined"},

@@ -182,7 +182,12 @@ func (r *Runner) speaks(ctx context.Context, p *acts.Protocol) (bool, error) {
 	}
 	o.settle()
 	code, _ := at(o.failure, "code")
-	for _, name := range []string{"InvalidParams", "InvalidRequest", "MethodNotFound"} {
+	for _, name := range []string{"AuthenticationRequiredError", "AuthorizationFailedError"} {
+		if number, known := p.Errors[name]; known && acts.Equal(code, number) {
+			return false, &ProbeError{ExitNotAuthorized, "the Partner answers the Leader with " + brief(o.failure)}
+		}
+	}
+	for _, name := range []string{"ParseError", "InvalidParams", "InvalidRequest", "MethodNotFound"} {
 		if acts.Equal(code, p.Errors[name]) {
 			return false, nil
 		}
