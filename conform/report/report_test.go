@@ -72,8 +72,8 @@ ERROR A-3, aip-01.00, should: A name
   defined   a.yaml:7
 
 The text leaves open, and the Partner reads:
-  200 or any 2xx? (A-5, aip-01.00, 6.3): any (any 2xx)
-  Who owns a task? (A-5, aip-01.00, 4.2): another
+  200 or any 2xx? (6.3, aip-01.00): any (any 2xx): A-5
+  Who owns a task? (4.2, aip-01.00): another: A-5
   got       HTTP/1.1 500
 
 MUST:   1/2 passed (1 failed)

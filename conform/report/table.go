@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -80,21 +81,47 @@ func field(b *strings.Builder, name, text string) {
 	}
 }
 
-func open(b *strings.Builder, r *run.Report) {
-	first := true
+// seen is a reading of one protocol, and the tests that saw it.
+type seen struct {
+	run.Reading
+	protocol string
+	tests    []string
+}
+
+// gathered returns the readings in their order, each once.
+func gathered(r *run.Report) (all []*seen) {
 	for _, t := range r.All() {
-		for _, seen := range t.Readings {
-			if first {
-				b.WriteString("\nThe text leaves open, and the Partner reads:\n")
-				first = false
+		for _, reading := range t.Readings {
+			i := slices.IndexFunc(all, func(s *seen) bool {
+				return s.protocol == t.Protocol && s.Question == reading.Question && s.ID == reading.ID && s.Got == ""
+			})
+			if i < 0 || reading.Got != "" {
+				i, all = len(all), append(all, &seen{Reading: reading, protocol: t.Protocol})
 			}
-			fmt.Fprintf(b, "  %s (%s, %s, %s): %s", seen.Question, t.Test.ID, t.Protocol, seen.Section, seen.ID)
-			if seen.Says != "" {
-				fmt.Fprintf(b, " (%s)", seen.Says)
-			}
-			b.WriteString("\n")
-			field(b, "got", seen.Got)
+			all[i].tests = append(all[i].tests, t.Test.ID)
 		}
+	}
+	return all
+}
+
+// shownTests is the most tests that a reading names.
+const shownTests = 3
+
+func open(b *strings.Builder, r *run.Report) {
+	for i, s := range gathered(r) {
+		if i == 0 {
+			b.WriteString("\nThe text leaves open, and the Partner reads:\n")
+		}
+		tests := s.tests
+		if more := len(tests) - shownTests; more > 0 {
+			tests = append(slices.Clone(tests[:shownTests]), fmt.Sprintf("%d more", more))
+		}
+		fmt.Fprintf(b, "  %s (%s, %s): %s", s.Question, s.Section, s.protocol, s.ID)
+		if s.Says != "" {
+			fmt.Fprintf(b, " (%s)", s.Says)
+		}
+		fmt.Fprintf(b, ": %s\n", strings.Join(tests, ", "))
+		field(b, "got", s.Got)
 	}
 }
 
