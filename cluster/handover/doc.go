@@ -11,6 +11,6 @@
 // configuration: in the end, the error names the node.
 //
 // A caller's node counts its part of a Result before it reads it. The owner counts the requests of others, their reads
-// from the store, and their replies, in the same quotas as its own callers' (gateway.Handed), each before it holds
+// from the store, and their replies, in the same limits as its own callers' (gateway.Handed), each before it holds
 // them. Each Leader has a share of the calls of a node.
 package handover

@@ -109,6 +109,6 @@ func TestLendNothing(t *testing.T) {
 		l.wait(t.Context(), "a2", unit)
 		time.Sleep(time.Minute)
 		small.TakeBack()
-		l.want("the second has waited in vain", "a1", "a2: quota: one Leader may hold no more than 65536")
+		l.want("the second has waited in vain", "a1", "a2: limit: one Leader may hold no more than 65536")
 	})
 }

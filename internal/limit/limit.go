@@ -50,9 +50,9 @@ type ExceededError struct {
 // Error implements error.
 func (e *ExceededError) Error() string {
 	if e.PerLeader {
-		return fmt.Sprintf("quota: one Leader may hold no more than %d", e.Max)
+		return fmt.Sprintf("limit: one Leader may hold no more than %d", e.Max)
 	}
-	return fmt.Sprintf("quota: all Leaders may hold no more than %d", e.Max)
+	return fmt.Sprintf("limit: all Leaders may hold no more than %d", e.Max)
 }
 
 // Counter counts one thing. The zero Counter is ready for use, by any number of goroutines at once. Several users
