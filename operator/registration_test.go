@@ -5,6 +5,7 @@ package operator
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -53,7 +54,7 @@ func TestRegistration(t *testing.T) {
 		NamedBy: func(aic string) []string { return []string{"the line with " + aic[:1]} },
 		Register: func(ctx context.Context, order *adminapi.RegistrationOrder) (*registry.Record, error) {
 			if refuse {
-				return nil, fmt.Errorf(unready)
+				return nil, errors.New(unready)
 			}
 			return account.Register(ctx, registry.Order{Partner: of, NewVersion: order.NewVersion, Resubmit: order.Resubmit,
 				Differs: func(json.RawMessage) (bool, error) { return true, nil },
