@@ -39,7 +39,10 @@ type Operation struct {
 	// HTTP is the method of HTTP for what is no JSON-RPC, as GET.
 	HTTP string `yaml:"http"`
 	// Path is where it is behind the Partner's URL, if the profile has none, and there is something.
-	Path   string         `yaml:"path"`
+	Path string `yaml:"path"`
+	// Below is the path behind the URL of a request that is no JSON-RPC. It may have names of params in braces; the
+	// other params are the query of a GET or DELETE, and the body of a POST.
+	Below  string         `yaml:"below"`
 	Stream bool           `yaml:"stream"`
 	Params map[string]any `yaml:"params"`
 	// Command is the member of Params with the command: that of a step is put over it.

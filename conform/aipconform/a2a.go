@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path"
 
 	"github.com/aip-gateway/aip-gateway/conform/acts"
 	"github.com/aip-gateway/aip-gateway/conform/checks"
@@ -22,6 +23,7 @@ func agent(ctx context.Context, args []string, stdout, stderr io.Writer) (int, e
 	s := newSettings("aipconform a2a", stderr)
 	corpus := s.flags.String("corpus", "", "the `folder` with A2A's tests: tests/acts of its repository")
 	through := s.flags.String("through", "", "another `url` of the same agent: the differences are reported")
+	transport := s.flags.String("transport", "jsonrpc", "the `binding`, jsonrpc or rest")
 	others, err := s.parse(args)
 	if err != nil {
 		return 0, err
@@ -36,7 +38,11 @@ func agent(ctx context.Context, args []string, stdout, stderr io.Writer) (int, e
 	if s.list {
 		return exitPassed, report.List(stdout, documents)
 	}
-	protocol, err := acts.LoadProtocol(checks.Files, "protocols/a2a-1.0.yaml")
+	file := map[string]string{"jsonrpc": "a2a-1.0.yaml", "rest": "a2a-1.0-rest.yaml"}[*transport]
+	if file == "" {
+		return 0, fmt.Errorf("the binding is %q, want jsonrpc or rest", *transport)
+	}
+	protocol, err := acts.LoadProtocol(checks.Files, path.Join("protocols", file))
 	if err != nil {
 		return 0, err
 	}
@@ -49,7 +55,7 @@ func agent(ctx context.Context, args []string, stdout, stderr io.Writer) (int, e
 		p.Protocols, p.Variables = []string{protocol.ID}, map[string]any{"SUT_BASE_URL": p.URL, "baseUrl": p.URL}
 		maps.Copy(p.Variables, given)
 		return run.Options{Profile: p, Documents: documents, Protocols: []*acts.Protocol{protocol},
-			Card: "/.well-known/agent-card.json"}, nil
+			Transport: *transport, Card: "/.well-known/agent-card.json"}, nil
 	}
 	o, err := options(others[0])
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/conform/wire"
 )
 
-// readCard reads an A2A agent's card, and takes the URL of its interface for JSON-RPC from it. Without a card, the
+// readCard reads an A2A agent's card, and takes the URL of its interface from it. Without a card, the
 // agent is tested at its own URL.
 func (r *Runner) readCard(ctx context.Context) error {
 	r.urls["card"] = cmp.Or(r.urls["card"], strings.TrimSuffix(r.base.String(), "/")+r.options.Card)
@@ -20,10 +20,14 @@ func (r *Runner) readCard(ctx context.Context) error {
 		return err
 	}
 	r.card = decode(e.Body)
-	if r.urls["rpc"] != "" {
+	endpoint, wanted := "rpc", "JSONRPC"
+	if r.options.Transport == "rest" {
+		endpoint, wanted = "rest", "HTTP+JSON"
+	}
+	if r.urls[endpoint] != "" {
 		return nil
 	}
-	r.urls["rpc"] = r.base.String()
+	r.urls[endpoint] = r.base.String()
 	interfaces, _ := at(r.card, "supportedInterfaces")
 	list, _ := interfaces.([]any)
 	for _, one := range list {
@@ -31,8 +35,8 @@ func (r *Runner) readCard(ctx context.Context) error {
 		version, _ := at(one, "protocolVersion")
 		url, _ := at(one, "url")
 		text, _ := url.(string)
-		if binding == "JSONRPC" && (version == nil || version == "1.0") && text != "" {
-			r.urls["rpc"] = text
+		if binding == wanted && (version == nil || version == "1.0") && text != "" {
+			r.urls[endpoint] = text
 			return nil
 		}
 	}

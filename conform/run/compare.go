@@ -99,25 +99,33 @@ func bare(s *acts.Step) bool {
 		len(s.ExpectAny) == 0
 }
 
-// open finds the reading that the Partner has.
+// open notes the reading that the Partner has.
 func (t *scenario) open(s *acts.Step, o *outcome, v verifier) error {
-	seen := Reading{Question: s.Open.Question, Section: cmp.Or(s.Open.Section, t.test.Section), ID: "another"}
-	for _, reading := range s.Open.Readings {
-		found, err := v.outcome(o, reading)
-		var unknown *acts.UnknownError
-		if err != nil && !errors.As(err, &unknown) {
-			return err
-		}
-		if err == nil && len(found) == 0 {
-			seen.ID, seen.Says = reading.ID, reading.Says
-			break
-		}
+	seen := Reading{Question: s.Open.Question, Section: cmp.Or(s.Open.Section, t.test.Section)}
+	reading, holds, err := v.reading(o, s.Open.Readings)
+	if err != nil {
+		return err
 	}
-	if seen.ID == "another" {
-		seen.Got = o.exchange.Got()
+	if seen.ID, seen.Says = reading.ID, reading.Says; !holds {
+		seen.ID, seen.Got = "another", o.exchange.Got()
 	}
 	t.result.Readings = append(t.result.Readings, seen)
 	return nil
+}
+
+// reading finds the reading that holds. One with a variable without a value does not.
+func (v verifier) reading(o *outcome, readings []acts.Outcome) (reading acts.Outcome, holds bool, err error) {
+	for _, reading := range readings {
+		found, err := v.outcome(o, reading)
+		var unknown *acts.UnknownError
+		if err != nil && !errors.As(err, &unknown) {
+			return acts.Outcome{}, false, err
+		}
+		if err == nil && len(found) == 0 {
+			return reading, true, nil
+		}
+	}
+	return acts.Outcome{}, false, nil
 }
 
 func (t *scenario) assertions(s *acts.Step, v verifier) (found []acts.Mismatch, err error) {

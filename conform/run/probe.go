@@ -47,8 +47,12 @@ func (r *Runner) probe(ctx context.Context) error {
 		if err := r.readCard(ctx); err != nil {
 			return err
 		}
-	} else if err := reachable(r.ask(ctx, r.base.String(), "rpc")); ctx.Err() != nil || err != nil {
-		return cmp.Or(ctx.Err(), err)
+	} else {
+		e := r.ask(ctx, r.base.String(), "rpc")
+		if err := cmp.Or(ctx.Err(), reachable(e)); err != nil {
+			return err
+		}
+		r.partner = cmp.Or(r.profile.Partner.AIC, e.PeerAIC)
 	}
 	for _, p := range all {
 		for _, o := range p.Operations {
@@ -157,6 +161,10 @@ func (r *Runner) url(name string) (string, error) {
 func (r *Runner) rawURL(path string) (string, error) {
 	if strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://") {
 		return path, nil
+	}
+	if r.options.Card != "" && !strings.HasPrefix(path, "/.well-known/") {
+		endpoint := strings.TrimSuffix(cmp.Or(r.urls["rest"], r.urls["rpc"]), "/")
+		return endpoint + strings.TrimSuffix(path, "/"), nil
 	}
 	name := strings.TrimPrefix(path, "/")
 	if u, err := r.url(name); err == nil {

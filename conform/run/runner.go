@@ -50,7 +50,8 @@ type Runner struct {
 	base       *url.URL
 	urls       map[string]string
 	protocols  []*acts.Protocol
-	card       any // of an A2A agent
+	partner    string // its AIC, as the profile or its certificate says
+	card       any    // of an A2A agent
 }
 
 // New prepares a run: it reads the certificates, and sends nothing.

@@ -67,7 +67,7 @@ func (s *scope) vars(as *wire.Identity) acts.Vars {
 		case "as":
 			return as.AIC, rest == "aic"
 		case "partner":
-			return s.runner.profile.Partner.AIC, rest == "aic" && s.runner.profile.Partner.AIC != ""
+			return s.runner.partner, rest == "aic" && s.runner.partner != ""
 		case "url":
 			url, err := s.runner.url(rest)
 			return url, err == nil

@@ -54,18 +54,9 @@ func (t *scenario) collect(ctx context.Context, o *outcome, s *acts.Step, v veri
 	for {
 		var failure error
 		err := changes(ctx, o, max(0, time.Until(deadline)), func() bool {
-			if len(o.events) == 0 {
-				return false
-			}
-			if o.failure != nil {
-				return true
-			}
-			if want == nil {
-				return len(o.events) > 0
-			}
-			found, err := v.stream(o, want)
-			failure = err
-			return err != nil || len(found) == 0
+			var enough bool
+			enough, failure = v.enough(o, s)
+			return enough || failure != nil
 		})
 		if failure != nil {
 			return failure
@@ -81,7 +72,11 @@ func (t *scenario) collect(ctx context.Context, o *outcome, s *acts.Step, v veri
 		}
 		// All is there; more events may contradict it.
 		n := len(o.events)
-		settle := min(millis(bounds.SettleMS), max(0, time.Until(deadline)))
+		settle := millis(bounds.SettleMS)
+		if n == 0 {
+			settle *= 5 // a first event may take longer than one behind another
+		}
+		settle = min(settle, max(0, time.Until(deadline)))
 		err = changes(ctx, o, settle, func() bool { return len(o.events) > n })
 		if errors.Is(err, errTime) {
 			return nil
@@ -90,6 +85,27 @@ func (t *scenario) collect(ctx context.Context, o *outcome, s *acts.Step, v veri
 			return err
 		}
 	}
+}
+
+// enough reports whether the events so far are all that a step expects.
+func (v verifier) enough(o *outcome, s *acts.Step) (bool, error) {
+	switch want := s.ExpectStream; {
+	case o.failure != nil:
+		return true, nil
+	case want != nil:
+		if len(o.events) == 0 && (want.MaxCount == nil || *want.MaxCount > 0) {
+			return false, nil
+		}
+		found, err := v.stream(o, want)
+		return len(found) == 0, err
+	case s.Open != nil:
+		_, holds, err := v.reading(o, s.Open.Readings)
+		return holds, err
+	case len(s.ExpectAny) > 0:
+		_, holds, err := v.reading(o, s.ExpectAny)
+		return holds, err
+	}
+	return len(o.events) > 0, nil
 }
 
 // keepStream keeps an open stream under its name, in place of an earlier one.

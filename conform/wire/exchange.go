@@ -32,6 +32,7 @@ type Exchange struct {
 	// Took is the time until the answer's body was complete, or until its header was, for a stream.
 	Took time.Duration
 
+	PeerAIC string // of the certificate that the other side showed
 	Proto   string // HTTP/1.1 or HTTP/2.0
 	Status  int    // 0 without an answer
 	Headers http.Header
@@ -85,6 +86,9 @@ func (c *Client) do(ctx context.Context, e *Exchange, cancel context.CancelCause
 		return err
 	}
 	e.Proto, e.Status, e.Headers = answer.Proto, answer.StatusCode, answer.Header
+	if answer.TLS != nil && len(answer.TLS.PeerCertificates) > 0 {
+		e.PeerAIC = aicOf(answer.TLS.PeerCertificates[0])
+	}
 	if kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")); kind == "text/event-stream" {
 		late.Stop()
 		e.Stream = newStream(answer.Body, cancel)
