@@ -278,9 +278,23 @@ func formatted(format any, s string) bool {
 func Times(a, b any) (int, bool) {
 	first, isText := a.(string)
 	second, also := b.(string)
-	x, err := time.Parse(time.RFC3339Nano, first)
-	y, other := time.Parse(time.RFC3339Nano, second)
-	return x.Compare(y), isText && also && err == nil && other == nil
+	x, is := parseTime(first)
+	y, other := parseTime(second)
+	return x.Compare(y), isText && also && is && other
+}
+
+var timeForms = []string{time.RFC3339Nano, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00"}
+
+var beijing = time.FixedZone("", 8*60*60)
+
+// parseTime reads the usual forms of ISO 8601. One without a zone is in Beijing's, as AIP says.
+func parseTime(text string) (time.Time, bool) {
+	for _, layout := range timeForms {
+		if t, err := time.ParseInLocation(layout, text, beijing); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
 }
 
 func typeOf(value any) string {

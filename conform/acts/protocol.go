@@ -58,6 +58,8 @@ type EventForm struct {
 	Root     string `yaml:"root"`     // of the domain object
 	Sequence string `yaml:"sequence"` // its number, from the data's top
 	State    string `yaml:"state"`    // the state that it has, from its root
+	// Apart are members of the object that may differ when an event is sent again.
+	Apart []string `yaml:"apart"`
 	// Kinds are the members that name the kind of an object in them, and these names in ACTS.
 	Kinds map[string]string `yaml:"kinds"`
 }

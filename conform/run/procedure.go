@@ -10,7 +10,11 @@ import (
 )
 
 // procedures are functions for what the format cannot say. Each returns what differs.
-var procedures = map[string]func(*scenario, context.Context, *acts.Step, verifier) ([]acts.Mismatch, error){}
+var procedures = map[string]func(*scenario, context.Context, *acts.Step, verifier) ([]acts.Mismatch, error){
+	"pieces_add_up":           piecesAddUp,
+	"pieces_begin_and_end":    piecesBeginAndEnd,
+	"re_stream_at_each_event": reStreamAtEachEvent,
+}
 
 func (t *scenario) procedure(ctx context.Context, s *acts.Step, v verifier) (*outcome, error) {
 	do := procedures[s.Procedure]
