@@ -3,6 +3,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -14,6 +15,21 @@ var procedures = map[string]func(*scenario, context.Context, *acts.Step, verifie
 	"pieces_add_up":           piecesAddUp,
 	"pieces_begin_and_end":    piecesBeginAndEnd,
 	"re_stream_at_each_event": reStreamAtEachEvent,
+	"half_start":              halfStart,
+}
+
+// halfStart sends a start with the command of the step, and closes the connection in the middle of the body. No answer
+// can come; a later step looks at what it did.
+func halfStart(t *scenario, ctx context.Context, s *acts.Step, v verifier) ([]acts.Mismatch, error) {
+	start := &acts.Step{ID: s.ID, Operation: "start", Command: s.Command, As: s.As}
+	r, _, err := t.request(start, v)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.runner.client(cmp.Or(s.As, "leader"), false).Half(ctx, r); err != nil {
+		return []acts.Mismatch{{Expected: "a connection", Actual: err.Error()}}, nil
+	}
+	return nil, nil
 }
 
 func (t *scenario) procedure(ctx context.Context, s *acts.Step, v verifier) (*outcome, error) {

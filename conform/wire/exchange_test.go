@@ -74,6 +74,23 @@ func TestDo(t *testing.T) {
 	}
 }
 
+func TestHalf(t *testing.T) {
+	got := make(chan string, 2)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		got <- fmt.Sprintf("%s of %d, %v", body, r.ContentLength, err)
+	}))
+	defer server.Close()
+	client := NewClient(&Identity{}, Options{})
+	defer client.Close()
+	if err := client.Half(t.Context(), Request{Method: "POST", URL: server.URL, Body: []byte("abcdef")}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("abc of 6, unexpected EOF", <-got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestStream(t *testing.T) {
 	for _, version := range []string{"1", "2"} {
 		gone := make(chan string, 1)

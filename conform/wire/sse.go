@@ -13,7 +13,14 @@ import (
 // ReadEvents calls yield for each event of a stream (WHATWG HTML 9.2), until its end. It returns io.EOF at a regular
 // end. An event without its empty line is none.
 func ReadEvents(r io.Reader, yield func(Event) error) error {
-	lines := &lineReader{Reader: bufio.NewReaderSize(&bounded{r: r, left: maxStream}, 16<<10)}
+	return readEvents(r, limits{maxStream, maxBody, maxEvents}, yield)
+}
+
+// limits are of a stream: its bytes, those of an event or a line, and its events.
+type limits struct{ stream, event, events int }
+
+func readEvents(r io.Reader, most limits, yield func(Event) error) error {
+	lines := &lineReader{Reader: bufio.NewReaderSize(&bounded{r: r, left: most.stream}, 16<<10), most: most.event}
 	var e Event
 	has, first := false, true
 	for count := 0; ; {
@@ -26,8 +33,8 @@ func ReadEvents(r io.Reader, yield func(Event) error) error {
 		}
 		if len(line) == 0 {
 			if has {
-				if count++; count > maxEvents {
-					return fmt.Errorf("the stream has more than %d events", maxEvents)
+				if count++; count > most.events {
+					return fmt.Errorf("the stream has more than %d events", most.events)
 				}
 				if err := yield(e); err != nil {
 					return err
@@ -43,8 +50,8 @@ func ReadEvents(r io.Reader, yield func(Event) error) error {
 			if has {
 				e.Data = append(e.Data, '\n')
 			}
-			if e.Data, has = append(e.Data, value...), true; len(e.Data) > maxBody {
-				return fmt.Errorf("an event has more than %d bytes", maxBody)
+			if e.Data, has = append(e.Data, value...), true; len(e.Data) > most.event {
+				return fmt.Errorf("an event has more than %d bytes", most.event)
 			}
 		case "event":
 			e.Name = string(value)
@@ -57,6 +64,7 @@ func ReadEvents(r io.Reader, yield func(Event) error) error {
 // lineReader reads lines that end in CR LF, LF, or CR.
 type lineReader struct {
 	*bufio.Reader
+	most     int  // bytes of a line
 	returned bool // the last line ended in CR: an LF now belongs to it
 }
 
@@ -76,8 +84,8 @@ func (r *lineReader) next() ([]byte, error) {
 		case c == '\n', c == '\r':
 			return line, nil
 		}
-		if line = append(line, c); len(line) > maxBody {
-			return nil, fmt.Errorf("a line of the stream has more than %d bytes", maxBody)
+		if line = append(line, c); len(line) > r.most {
+			return nil, fmt.Errorf("a line of the stream has more than %d bytes", r.most)
 		}
 	}
 }

@@ -52,25 +52,18 @@ func TestReadEvents(t *testing.T) {
 	}
 }
 
-// endless is a stream of one byte, again and again.
-type endless byte
-
-func (e endless) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = byte(e)
-	}
-	return len(p), nil
-}
-
 func TestReadEventsIsBounded(t *testing.T) {
-	for name, r := range map[string]io.Reader{
-		"a line":     endless('x'),
-		"newlines":   endless('\n'),
-		"event data": io.MultiReader(strings.NewReader("data: "), endless('x')),
+	most := limits{stream: 100, event: 20, events: 5}
+	for stream, want := range map[string]string{
+		strings.Repeat("x", 21):             "a line of the stream has more than 20 bytes",
+		strings.Repeat("\n", 101):           "the stream has too many bytes",
+		strings.Repeat("data: 123456\n", 4): "an event has more than 20 bytes",
+		strings.Repeat("data:1\n\n", 6):     "the stream has more than 5 events",
+		strings.Repeat("data:1\n\n", 5):     "EOF",
 	} {
-		err := ReadEvents(r, func(Event) error { return nil })
-		if err == nil || errors.Is(err, io.EOF) {
-			t.Errorf("%s: the end is %v, want a limit", name, err)
+		err := readEvents(strings.NewReader(stream), most, func(Event) error { return nil })
+		if err == nil || err.Error() != want {
+			t.Errorf("%q: the end is %v, want %s", stream, err, want)
 		}
 	}
 }
