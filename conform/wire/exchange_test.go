@@ -42,7 +42,9 @@ func partner(gone chan<- string) http.Handler {
 			}
 		}
 	})
-	mux.HandleFunc("/moved", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/json", 302) })
+	mux.HandleFunc("/moved", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/json", http.StatusFound)
+	})
 	return mux
 }
 
