@@ -121,6 +121,10 @@ func Refused(err error) bool {
 	if errors.As(err, &op) && op.Op == "remote error" {
 		return true
 	}
+	// HTTP/2 does not say what became of a connection that failed in the first exchange.
+	if err != nil && strings.Contains(err.Error(), "client conn could not be established") {
+		return true
+	}
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
 		errors.Is(err, syscall.EPIPE)
 }
