@@ -155,13 +155,14 @@ func partner(ctx context.Context, args []string, stdout, stderr io.Writer) (int,
 // run carries out a run and writes its reports.
 func (s *settings) run(ctx context.Context, o run.Options, stdout io.Writer) (int, error) {
 	r, err := s.execute(ctx, o)
-	if err != nil {
+	if r == nil {
 		return 0, err
 	}
+	// If the time was over, the report says which tests are without a result.
 	if err := s.write(r, stdout); err != nil {
 		return 0, err
 	}
-	return status(r), nil
+	return status(r), err
 }
 
 // execute carries out a run.
@@ -176,7 +177,7 @@ func (s *settings) execute(ctx context.Context, o run.Options) (*run.Report, err
 	defer cancel()
 	r, err := runner.Run(ctx)
 	if err == nil && len(r.All()) == 0 {
-		err = errors.New("no test is chosen")
+		return nil, errors.New("no test is chosen")
 	}
 	return r, err
 }

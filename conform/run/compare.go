@@ -66,8 +66,12 @@ func (t *scenario) answer(s *acts.Step, o *outcome, v verifier) ([]acts.Mismatch
 	if err != nil {
 		return nil, err
 	}
-	if s.Operation != "" && bare(s) && o.failure != nil {
+	switch {
+	case s.Operation == "" || !bare(s):
+	case o.failure != nil:
 		found = append(found, acts.Mismatch{Path: "error", Expected: "no error", Actual: brief(o.failure)})
+	case o.lacksResult():
+		found = append(found, acts.Mismatch{Path: o.path, Expected: "a value", Actual: e.Got()})
 	}
 	if within := millis(s.WithinMS); within > 0 && s.Webhook == nil && s.AwaitEvent == nil && e.Took > within {
 		found = append(found, acts.Mismatch{Expected: fmt.Sprintf("an answer within %v", within),

@@ -27,6 +27,7 @@ func parrot(w http.ResponseWriter, r *http.Request) {
 			Answer json.RawMessage   `json:"answer"`
 			Events []json.RawMessage `json:"events"`
 			Open   bool              `json:"open"`
+			None   bool              `json:"none"`
 			Hook   string            `json:"hook"`
 		} `json:"params"`
 	}
@@ -50,6 +51,10 @@ func parrot(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if p.None {
+		io.WriteString(w, `{"jsonrpc":"2.0"}`)
+		return
+	}
 	if p.Answer == nil {
 		p.Answer = json.RawMessage(`"error":{"code":-32001}`)
 	} else {
@@ -162,6 +167,8 @@ func TestAnswers(t *testing.T) {
 			"error: step x: the protocol parrot has no error Nothing"},
 		{"bare", `{id: x, operation: say, params: {answer: {code: -2}}}`,
 			`fail: error: want no error, got {"a":1,"b":{"c":2},"code":-2}`},
+		{"no-result", `{id: x, operation: say, envelope: {id: null, method: "{{$absent}}"}, params: {none: true}}`,
+			"fail: result: want a value, got HTTP/1.1 200 OK, application/json\nVARIES"},
 		{"any", `{id: x, operation: say, expect_any: [{expect: {body: {a: 2}}}, {expect: {body: {a: 1}}}]}`, "pass"},
 		{"none-of-any", `{id: x, operation: say, expect_any: [{expect: {body: {a: 2}}}, {expect: {body: {a: 3}}}]}`,
 			"fail: a: want (one of) 2, got 1; a: want (one of) 3, got 1"},

@@ -55,6 +55,11 @@ func (v verifier) outcome(o *outcome, want acts.Outcome) ([]acts.Mismatch, error
 	return found, nil
 }
 
+// lacksResult reports whether the answer to an operation of JSON-RPC is neither a stream nor has a result.
+func (o *outcome) lacksResult() bool {
+	return !o.raw && o.path != "" && o.exchange.Stream == nil && !o.hasRoot
+}
+
 // match resolves an assertion and compares a member with it, which may be absent.
 func (v verifier) match(name string, assertion, value any, has bool) ([]acts.Mismatch, error) {
 	resolved, err := v.vars.Resolve(assertion)
@@ -105,6 +110,9 @@ func (v verifier) expect(o *outcome, want *acts.Expect) (found []acts.Mismatch, 
 		return found, err
 	}
 	if want.Body == nil {
+		if want.Error == nil && want.Envelope == nil && want.Status == nil && o.lacksResult() {
+			found = append(found, acts.Mismatch{Path: o.path, Expected: "a value", Actual: o.exchange.Got()})
+		}
 		return found, err
 	}
 	switch {
