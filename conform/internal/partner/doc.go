@@ -10,6 +10,7 @@
 //
 //	stream N MS   a product in N pieces, one every MS milliseconds
 //	slow SECONDS  works for this time
+//	accept        is accepted, and never begins
 //	ask           asks for a colour, and repeats the next text
 //	fail, reject  fails; is rejected
 //	two           two products

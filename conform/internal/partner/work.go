@@ -112,6 +112,8 @@ func (p *Partner) steps(t *Task, said string, first bool) []Step {
 	switch {
 	case first && word == "reject":
 		return []Step{p.To("rejected", textItem("this is not what I do"))}
+	case first && word == "accept":
+		return []Step{p.To("accepted")}
 	case first:
 		steps = []Step{p.To("accepted"), p.To("working")}
 	default:
