@@ -34,6 +34,8 @@ type Options struct {
 	Level acts.Level
 	// Transport is ACTS' name of the binding: jsonrpc if empty.
 	Transport string
+	// FirstFailure ends the run behind the first failure: the other tests are not tested.
+	FirstFailure bool
 	// Card is the path of an agent's card behind its URL; empty for a Partner of AIP. The card says where the agent is,
 	// and the preconditions of tests are about it.
 	Card string
@@ -153,11 +155,16 @@ func (r *Runner) Run(ctx context.Context) (*Report, error) {
 		}
 	}
 	limit := make(chan struct{}, max(1, r.profile.Parallel))
+	running, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	var all sync.WaitGroup
 	for _, j := range jobs {
 		limit <- struct{}{}
 		all.Go(func() {
-			*j.result = r.one(ctx, j.document, j.test, j.protocol)
+			*j.result = r.one(running, j.document, j.test, j.protocol)
+			if r.options.FirstFailure && j.result.Verdict == Fail {
+				stop(errFirst)
+			}
 			<-limit
 		})
 	}
@@ -165,6 +172,9 @@ func (r *Runner) Run(ctx context.Context) (*Report, error) {
 	report.Took = time.Since(report.Began)
 	return report, ctx.Err()
 }
+
+// errFirst is that another test has failed, and no more are wanted.
+var errFirst = errors.New("another test has failed")
 
 var levels = []acts.Level{acts.May, acts.Should, acts.Must}
 

@@ -29,7 +29,10 @@ type scenario struct {
 func (r *Runner) one(ctx context.Context, d *acts.Document, test *acts.Test, p *acts.Protocol) TestResult {
 	began := time.Now()
 	result := TestResult{Test: test, File: d.File, Protocol: p.ID}
-	if result.Reason = r.untestable(test, p); result.Reason != "" {
+	if result.Reason = r.untestable(test, p); context.Cause(ctx) == errFirst {
+		result.Reason = errFirst.Error()
+	}
+	if result.Reason != "" {
 		result.Verdict = Skip
 		return result
 	}
@@ -122,6 +125,8 @@ func (t *scenario) conclude(err error) {
 		t.result.Verdict, t.result.Failure = Fail, &f.failure
 	case errors.As(err, &s):
 		t.result.Verdict, t.result.Reason = Skip, s.reason
+	case errors.Is(err, errFirst):
+		t.result.Verdict, t.result.Reason = Skip, errFirst.Error()
 	case errors.As(err, &unknown) && len(t.result.Readings) > 0:
 		t.result.Verdict = Open
 	case errors.As(err, &unknown) && t.given(unknown.Expression):

@@ -148,11 +148,8 @@ var requests = []Mutant{
 		}
 	}},
 	{"no taskId is needed", "4.3|6|5", accepts("taskId")},
-	{"no id of a message is needed", "4.3", accepts("id of message")},
 	{"no senderId is needed", "4.3|6.0", accepts("senderId", "other sender")},
-	{"no senderRole is needed", "4.3", accepts("no senderRole")},
 	{"any senderRole is accepted", "4.3", accepts("senderRole")},
-	{"no sentAt is needed", "4.3", accepts("no sentAt")},
 	{"a sentAt that is no time is accepted", "4.3", accepts("sentAt")},
 	{"an unknown command is answered with the task", "4.3|6.1", accepts("command")},
 	{"any type of a message is accepted", "4.3", accepts("type of message")},

@@ -101,6 +101,12 @@ var innocents = []Mutant{
 	{"letters as escapes", "", everywhere(escaped)},
 	{"details with each error", "", failed(put(object{"details": []any{"x"}}, "data"))},
 	{"other words in errors", "", failed(put("没有", "message"))},
+	{"no id, no role and no time of a message are needed", "", accepts("id of message", "no senderRole", "no sentAt")},
+	{"a message whose id comes again is executed again", "", accepts("second message")},
+	{"a rejected task does not say why", "", changed("rejected", put([]any{}, "dataItems"))},
+	{"a clock that is an hour behind", "", func(p *partner.Partner) {
+		p.Now = func() time.Time { return time.Now().Add(-time.Hour) }
+	}},
 	{"other headers", "", func(p *partner.Partner) {
 		p.HTTP = func(w http.ResponseWriter, _ *http.Request) bool {
 			w.Header().Set("Server", "other/1")

@@ -72,8 +72,9 @@ func (s *suite) covering(m Mutant) (ids []string) {
 	return ids
 }
 
-// run tests a Partner that a Mutant makes, with some of the checks, or all.
-func (s *suite) run(m Mutant, only []string) (*run.Report, error) {
+// run tests a Partner that a Mutant makes, with some of the checks, or all; until the
+// first failure, if first is set.
+func (s *suite) run(m Mutant, only []string, first bool) (*run.Report, error) {
 	p := partner.New(partnerAIC)
 	defer p.Close()
 	if m.Change != nil {
@@ -100,7 +101,8 @@ func (s *suite) run(m Mutant, only []string) (*run.Report, error) {
 		"reject": "reject", "stream": "stream 5 15", "long": "slow 30", "many_events": "stream 40 1", "file": "file",
 		"data": "data", "two_products": "two", "accept": "accept"}
 	profile.Bounds = run.Bounds{AnswerMS: 8000, StreamMS: 3000, SettleMS: 60, WaitMS: 2000, TestMS: 20000}
-	runner, err := run.New(run.Options{Profile: profile, Documents: s.documents, Protocols: s.protocols, Only: only})
+	runner, err := run.New(run.Options{Profile: profile, Documents: s.documents, Protocols: s.protocols, Only: only,
+		FirstFailure: first})
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +113,7 @@ func (s *suite) run(m Mutant, only []string) (*run.Report, error) {
 // TestCorrect runs all checks against the Partner without a deviation.
 func TestCorrect(t *testing.T) {
 	s := load(t)
-	r, err := s.run(Mutant{}, nil)
+	r, err := s.run(Mutant{}, nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +165,7 @@ func TestMutants(t *testing.T) {
 			results[i] = "no check is for its section"
 			return
 		}
-		r, err := s.run(m, only)
+		r, err := s.run(m, only, true)
 		if errs[i] = err; err != nil {
 			return
 		}
@@ -202,7 +204,7 @@ func spared(t *testing.T, all []Mutant, least int) {
 		t.Errorf("there are %d, want at least %d", len(all), least)
 	}
 	reports, errs := make([]*run.Report, len(all)), make([]error, len(all))
-	each(all, func(i int, m Mutant) { reports[i], errs[i] = s.run(m, nil) })
+	each(all, func(i int, m Mutant) { reports[i], errs[i] = s.run(m, nil, false) })
 	for i, m := range all {
 		if errs[i] != nil {
 			t.Errorf("%s: %v", m.Name, errs[i])

@@ -65,16 +65,6 @@ var states = []Mutant{
 	{"continue is answered with an error", "4.2|6.1", refuses("continue", "UnsupportedOperationError")},
 	{"cancel is answered with an error", "4.2|6.1", refuses("cancel", "TaskNotCancelableError")},
 	{"a second start begins anew", "4.2", accepts("second start")},
-	{"a second start moves the task", "4.2", func(p *partner.Partner) {
-		p.Handle = func(c *partner.Call, next func() (any, *partner.Error)) (any, *partner.Error) {
-			v, failure := next()
-			if o, is := v.(object); is && c.Command == "start" && c.Task != nil && len(c.Task.Messages) == 1 &&
-				c.Task.Messages[0]["id"] != c.Message["id"] {
-				o["status"] = object{"state": "working", "stateChangedAt": "2026-01-01T00:00:00+08:00"}
-			}
-			return v, failure
-		}
-	}},
 	{"a rejected task was accepted before", "4.2", func(p *partner.Partner) {
 		p.Pieces = func(_ *partner.Task, steps []partner.Step) []partner.Step {
 			if len(steps) == 1 {
@@ -121,7 +111,6 @@ var states = []Mutant{
 	{"the time-out of awaiting completion cancels the task", "4.2|4.3", becomes("awaiting-completion", "completed",
 		"canceled")},
 	{"a limit of bytes is not kept", "4.3", accepts("too many bytes")},
-	{"a continue is executed twice", "4.2|4.3", accepts("second message")},
 }
 
 // start takes a parameter from starts.

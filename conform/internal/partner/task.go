@@ -4,6 +4,7 @@ package partner
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -62,11 +63,12 @@ func (p *Partner) change(t *Task, to string, items []any) {
 		status["dataItems"] = items
 	}
 	if p.Change != nil {
-		if to = p.Change(t, from, to, status); to == "" {
+		next := p.Change(t, from, to, status)
+		if next == "" {
 			return
 		}
-		if _, same := status["state"]; same && status["state"] != to {
-			status["state"] = to
+		if next != to {
+			status["state"], to = next, next
 		}
 	}
 	if from == "awaiting-completion" && to == "working" {
@@ -188,6 +190,10 @@ func (p *Partner) start(c *Call) (*Task, bool, *Error) {
 	params, _ := c.Message["commandParams"].(Object)
 	t := &Task{ID: id, Session: c.Text("sessionId"), Owner: c.owner(), Version: c.Version, Products: []any{},
 		Params: params, changed: make(chan struct{})}
+	if t.Session == "" {
+		p.serial++
+		t.Session = fmt.Sprintf("session-%d", p.serial)
+	}
 	p.tasks[id] = t
 	c.Task = t
 	if id, is := params["notificationConfigId"].(string); is {
