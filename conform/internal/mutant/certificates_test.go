@@ -59,7 +59,8 @@ func newCertificates(t *testing.T) certificates {
 		aic   string
 		valid time.Duration
 	}{"leader": {trusted, leaderAIC, time.Hour}, "other": {trusted, otherAIC, time.Hour},
-		"foreign": {foreign, leaderAIC, time.Hour}, "expired": {trusted, leaderAIC, -time.Hour}} {
+		"foreign": {foreign, leaderAIC, time.Hour}, "expired": {trusted, leaderAIC, -time.Hour},
+		"nameless": {trusted, "partner.example", time.Hour}} {
 		cert, key := caller.by.issue(t, dir, name, caller.aic, caller.valid)
 		all.identities[name] = &run.ProfileIdentity{Cert: cert, Key: key}
 	}

@@ -256,19 +256,6 @@ var webhooks = []Mutant{
 	{"a task that awaits its completion is not notified", "6.3.5|6.3.4", hook(func(w *partner.Webhook) bool {
 		return w.State != "awaiting-completion"
 	})},
-	{"one of two configurations is notified", "6.3", func(p *partner.Partner) {
-		tasks := make(map[string]string) // the configuration, by task
-		p.Webhook = func(w *partner.Webhook) bool {
-			var only string
-			p.Locked(func() {
-				if tasks[w.Task.ID] == "" {
-					tasks[w.Task.ID] = w.Config.ID
-				}
-				only = tasks[w.Task.ID]
-			})
-			return only == w.Config.ID
-		}
-	}},
 	{"a deleted configuration is notified", "6.3.2", func(p *partner.Partner) {
 		accepts("deleted configurations")(p)
 		gone := make(map[string]bool)

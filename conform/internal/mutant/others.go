@@ -14,6 +14,7 @@ var identities = []Mutant{
 	{"a certificate of any authority is accepted", "6.0|5.2|8|AIA|AIP|mTLS", func(p *partner.Partner) {
 		p.ClientAuth = tls.RequireAnyClientCert
 	}},
+	{"a certificate without an AIC is accepted", "6.0|5.2|8|AIA|AIP|mTLS", accepts("nameless")},
 	{"any senderId is accepted", "6.0|5.2|4.3|AIA|AIP|mTLS", accepts("other sender")},
 	{"another senderId is invalid params", "6.0|5.2|4.3|AIA|AIP|mTLS", code("AuthorizationFailedError", -32602)},
 	{"another senderId is not authenticated", "6.0|5.2|4.3|AIA|AIP|mTLS", code("AuthorizationFailedError", -32000)},
@@ -76,7 +77,6 @@ var cards = []Mutant{
 
 // groups are deviations of the answer to an invitation.
 var groups = []Mutant{
-	{"an invitation is an unknown method", "7|5.2", code("GroupNotSupportedError", -32601)},
 	{"an invitation gets another code", "7|5.2", code("GroupNotSupportedError", -32004)},
 	{"an invitation is an internal error", "7|5.2", code("GroupNotSupportedError", -32000)},
 	{"an invitation is answered with null", "7|5.2", func(p *partner.Partner) {

@@ -135,6 +135,20 @@ var readings = []Mutant{
 		}
 	}},
 	{"no ACS is served", "", func(p *partner.Partner) { p.Card = nil }},
+	{"an invitation is an unknown method", "", code("GroupNotSupportedError", -32601)},
+	{"one of two configurations is notified", "", func(p *partner.Partner) {
+		tasks := make(map[string]string) // the configuration, by task
+		p.Webhook = func(w *partner.Webhook) bool {
+			var only string
+			p.Locked(func() {
+				if tasks[w.Task.ID] == "" {
+					tasks[w.Task.ID] = w.Config.ID
+				}
+				only = tasks[w.Task.ID]
+			})
+			return only == w.Config.ID
+		}
+	}},
 	{"products stay at a continue", "", func(p *partner.Partner) {
 		kept := make(map[*partner.Task][]any)
 		p.Change = func(t *partner.Task, from, next string, _ object) string {

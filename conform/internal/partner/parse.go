@@ -132,6 +132,9 @@ func (p *Partner) check(c *Call) *Error {
 	} else if failure := p.params(c, object); failure != nil {
 		return failure
 	}
+	if c.Nameless && !p.Accepts["nameless"] {
+		return p.failure("AuthenticationRequiredError", nil)
+	}
 	if p.wrong(c.Caller != "" && !strings.EqualFold(c.Caller, c.Text("senderId")), "other sender") {
 		return p.failure("AuthorizationFailedError", nil)
 	}

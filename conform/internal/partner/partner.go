@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -107,19 +108,21 @@ func (p *Partner) Locked(do func()) {
 
 // Call is a request.
 type Call struct {
-	HTTP    *http.Request
-	Body    []byte
-	Caller  string // the AIC of the certificate; empty without one
-	ID      any
-	Method  string
-	Params  Object
-	Message Object // of a command
-	Command string
-	Version *Version
-	Task    *Task // that it is about
-	Status  int   // of HTTP
-	Header  http.Header
-	Object  any // the whole request
+	HTTP   *http.Request
+	Body   []byte
+	Caller string // the AIC of the certificate; empty without one
+	// Nameless is set for a certificate without an AIC.
+	Nameless bool
+	ID       any
+	Method   string
+	Params   Object
+	Message  Object // of a command
+	Command  string
+	Version  *Version
+	Task     *Task // that it is about
+	Status   int   // of HTTP
+	Header   http.Header
+	Object   any // the whole request
 }
 
 // Text returns a member of the message.
@@ -127,6 +130,8 @@ func (c *Call) Text(name string) string {
 	s, _ := c.Message[name].(string)
 	return s
 }
+
+var aicForm = regexp.MustCompile(`^[0-9A-Z]{32}$`)
 
 // ServeHTTP implements http.Handler.
 func (p *Partner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -159,7 +164,9 @@ func (p *Partner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	c := &Call{HTTP: r, Body: body, Status: http.StatusOK, Header: w.Header(), Version: &v1}
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
-		c.Caller = r.TLS.PeerCertificates[0].Subject.CommonName
+		if c.Caller = r.TLS.PeerCertificates[0].Subject.CommonName; !aicForm.MatchString(c.Caller) {
+			c.Caller, c.Nameless = "", true
+		}
 	}
 	result, failure := p.call(c)
 	if s, is := result.(*stream); is && failure == nil {
