@@ -106,7 +106,6 @@ var innocents = []Mutant{
 	{"other words in errors", "", failed(put("没有", "message"))},
 	{"no id, no role and no time of a message are needed", "", accepts("id of message", "no senderRole", "no sentAt")},
 	{"a message whose id comes again is executed again", "", accepts("second message")},
-	{"a rejected task does not say why", "", changed("rejected", put([]any{}, "dataItems"))},
 	{"a clock that is ten minutes behind", "", func(p *partner.Partner) {
 		p.Now = func() time.Time { return time.Now().Add(-10 * time.Minute) }
 	}},

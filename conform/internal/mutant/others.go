@@ -10,15 +10,15 @@ import (
 
 // identities are deviations in who is let in.
 var identities = []Mutant{
-	{"no certificate is needed", "6.0|5.2|8|AIA|AIP|mTLS", func(p *partner.Partner) { p.ClientAuth = tls.RequestClientCert }},
-	{"a certificate of any authority is accepted", "6.0|5.2|8|AIA|AIP|mTLS", func(p *partner.Partner) {
+	{"no certificate is needed", "5.2", func(p *partner.Partner) { p.ClientAuth = tls.RequestClientCert }},
+	{"a certificate of any authority is accepted", "5.2", func(p *partner.Partner) {
 		p.ClientAuth = tls.RequireAnyClientCert
 	}},
-	{"a certificate without an AIC is accepted", "6.0|5.2|8|AIA|AIP|mTLS", accepts("nameless")},
-	{"any senderId is accepted", "6.0|5.2|4.3|AIA|AIP|mTLS", accepts("other sender")},
-	{"another senderId is invalid params", "6.0|5.2|4.3|AIA|AIP|mTLS", code("AuthorizationFailedError", -32602)},
-	{"another senderId is not authenticated", "6.0|5.2|4.3|AIA|AIP|mTLS", code("AuthorizationFailedError", -32000)},
-	{"a start with another senderId is refused when it has begun", "6.0|5.2|4.3|AIA|AIP|mTLS", func(p *partner.Partner) {
+	{"a certificate without an AIC is accepted", "5.2", accepts("nameless")},
+	{"any senderId is accepted", "5.2|4.3", accepts("other sender")},
+	{"another senderId is invalid params", "5.2|4.3", code("AuthorizationFailedError", -32602)},
+	{"another senderId is not authenticated", "5.2|4.3", code("AuthorizationFailedError", -32000)},
+	{"a start with another senderId is refused when it has begun", "5.2|4.3", func(p *partner.Partner) {
 		accepts("other sender")(p)
 		p.Handle = func(c *partner.Call, next func() (any, *partner.Error)) (any, *partner.Error) {
 			v, failure := next()
@@ -28,8 +28,8 @@ var identities = []Mutant{
 			return v, failure
 		}
 	}},
-	{"the senderId of a stream is not read", "6.0|5.2|4.3|6.2|AIA|AIP|mTLS", sender("stream")},
-	{"the senderId of a start with notifications is not read", "6.0|5.2|4.3|6.3|AIA|AIP|mTLS", sender(startMethod)},
+	{"the senderId of a stream is not read", "5.2|4.3|6.2", sender("stream")},
+	{"the senderId of a start with notifications is not read", "5.2|4.3|6.3", sender(startMethod)},
 }
 
 // sender believes the senderId of a method.
@@ -48,7 +48,7 @@ func card(change func(object)) func(*partner.Partner) {
 	return func(p *partner.Partner) { change(p.Card) }
 }
 
-const acs = "ACS|AIA|2|3|4|5"
+const acs = "ACS"
 
 // cards are deviations of the ACS.
 var cards = []Mutant{
@@ -72,7 +72,6 @@ var cards = []Mutant{
 	{"the ACS has one message queue as a text", acs, card(put("rabbitmq:4.0", "capabilities", "messageQueue"))},
 	{"the ACS has no skills", acs, card(del("skills"))},
 	{"the ACS has a skill without an id", acs, card(func(o object) { delete(o["skills"].([]any)[0].(object), "id") })},
-	{"the ACS has a time of change without a zone", acs, card(put("2026-01-01", "lastModifiedTime"))},
 }
 
 // groups are deviations of the answer to an invitation.

@@ -40,8 +40,9 @@ func (p *Partner) stream(c *Call) (any, *Error) {
 			return nil, failure
 		}
 		params, _ := c.Message["commandParams"].(Object)
-		last, from := number(params, "lastEventSeq"), 0
-		for from < len(t.Events) && seq(t.Events[from]) <= last {
+		from := 0
+		for params["lastEventSeq"] != nil && from < len(t.Events) &&
+			seq(t.Events[from]) <= number(params, "lastEventSeq") {
 			from++
 		}
 		return &stream{t, from}, nil
