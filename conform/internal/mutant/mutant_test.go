@@ -25,25 +25,31 @@ import (
 )
 
 // atOnce is how many Partners are tested at a time. They wait more than they work.
-const atOnce = 32
+const atOnce = 16
 
 // suite is all checks and protocols.
 type suite struct {
 	documents []*acts.Document
 	protocols []*acts.Protocol
 	files     certificates
+	bounds    run.Bounds
 }
 
-func load(t *testing.T) *suite {
+// load loads them. A suite for Mutants waits less: one that is late is only failed the sooner.
+func load(t *testing.T, mutants bool) *suite {
 	t.Helper()
 	documents, err := acts.Load(checks.Files, "aip/suite.acts.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range documents {
-		hasten(d)
+	s := &suite{documents: documents, files: newCertificates(t), bounds: run.Bounds{AnswerMS: 60_000,
+		StreamMS: 60_000, SettleMS: 100, WaitMS: 60_000, TestMS: 200_000}}
+	if mutants {
+		s.bounds = run.Bounds{AnswerMS: 8000, StreamMS: 3000, SettleMS: 60, WaitMS: 2000, TestMS: 60_000}
+		for _, d := range documents {
+			hasten(d)
+		}
 	}
-	s := &suite{documents: documents, files: newCertificates(t)}
 	entries, err := checks.Files.ReadDir("protocols")
 	if err != nil {
 		t.Fatal(err)
@@ -61,10 +67,11 @@ func load(t *testing.T) *suite {
 	return s
 }
 
-// The most of waits in milliseconds. The small Partner needs less than real ones.
+// The most of waits in milliseconds, and of attempts. The small Partner needs less than real ones.
 const (
 	pauseMS   = 40
 	webhookMS = 3000
+	attempts  = 60
 )
 
 // hasten makes pauses between attempts, and waits for webhooks, shorter.
@@ -74,7 +81,7 @@ func hasten(d *acts.Document) {
 			steps := d.Suites[i].Tests[j].Steps
 			for k := range steps {
 				if again := steps[k].Repeat; again != nil {
-					steps[k].Repeat = &acts.Repeat{Until: again.Until, MaxAttempts: again.MaxAttempts,
+					steps[k].Repeat = &acts.Repeat{Until: again.Until, MaxAttempts: min(again.MaxAttempts, attempts),
 						DelayMS: pauseMS}
 				}
 				if hook := steps[k].Webhook; hook != nil {
@@ -129,7 +136,7 @@ func (s *suite) run(m Mutant, only, protocols []string, first bool) (*run.Report
 		"data": "data", "two_products": "two", "accept": "accept", "notification": "yes",
 		"pieces": "stream 5 15"}
 	profile.Protocols = protocols
-	profile.Bounds = run.Bounds{AnswerMS: 8000, StreamMS: 3000, SettleMS: 60, WaitMS: 2000, TestMS: 20000}
+	profile.Bounds = s.bounds
 	runner, err := run.New(run.Options{Profile: profile, Documents: s.documents, Protocols: s.protocols, Only: only,
 		FirstFailure: first})
 	if err != nil {
@@ -141,7 +148,7 @@ func (s *suite) run(m Mutant, only, protocols []string, first bool) (*run.Report
 
 // TestCorrect runs all checks against the Partner without a deviation.
 func TestCorrect(t *testing.T) {
-	s := load(t)
+	s := load(t, false)
 	r, err := s.run(Mutant{}, nil, nil, false)
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +189,7 @@ func each(all []Mutant, do func(i int, m Mutant)) {
 
 // TestMutants wants a failure of each Mutant, by a check of its section.
 func TestMutants(t *testing.T) {
-	s := load(t)
+	s := load(t, true)
 	all := All()
 	if n := len(all); n < 150 {
 		t.Errorf("there are %d Mutants, want at least 150", n)
@@ -228,7 +235,7 @@ func TestInnocents(t *testing.T) { spared(t, Innocents(), 20) }
 func TestReadings(t *testing.T) { spared(t, Readings(), 10) }
 
 func spared(t *testing.T, all []Mutant, least int) {
-	s := load(t)
+	s := load(t, false)
 	if len(all) < least {
 		t.Errorf("there are %d, want at least %d", len(all), least)
 	}
