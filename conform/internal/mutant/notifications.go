@@ -256,9 +256,6 @@ var webhooks = []Mutant{
 	{"a task that awaits its completion is not notified", "6.3.5|6.3.4", hook(func(w *partner.Webhook) bool {
 		return w.State != "awaiting-completion"
 	})},
-	{"a webhook is sent once", "6.3.5", func(p *partner.Partner) {
-		p.Again = func(*partner.Webhook, int, bool) bool { return false }
-	}},
 	{"a deleted configuration is notified", "6.3.2", func(p *partner.Partner) {
 		accepts("deleted configurations")(p)
 		gone := make(map[string]bool)

@@ -104,6 +104,9 @@ var readings = []Mutant{
 	{"a webhook is sent again for all but 200", "", func(p *partner.Partner) {
 		p.Again = func(_ *partner.Webhook, status int, retry bool) bool { return retry || status == http.StatusAccepted }
 	}},
+	{"a webhook is sent once", "", func(p *partner.Partner) {
+		p.Again = func(*partner.Webhook, int, bool) bool { return false }
+	}},
 	{"a stream closes at complete and cancel without an event", "", func(p *partner.Partner) {
 		p.Frame = func(_ *partner.Call, e *partner.Event, b []byte) []byte {
 			if e.State == "completed" || e.State == "canceled" {
@@ -146,6 +149,7 @@ var readings = []Mutant{
 			return only == w.Config.ID
 		}
 	}},
+	{"a rejected task does not say why", "", changed("rejected", put([]any{}, "dataItems"))},
 	{"products stay at a continue", "", func(p *partner.Partner) {
 		kept := make(map[*partner.Task][]any)
 		p.Change = func(t *partner.Task, from, next string, _ object) string {
