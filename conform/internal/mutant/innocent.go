@@ -68,10 +68,14 @@ var innocents = []Mutant{
 	{"times in another zone", "", changed("", shift(func(t time.Time) string {
 		return t.In(time.FixedZone("", -5*60*60)).Format(time.RFC3339Nano)
 	}))},
-	{"SSE without a space behind data:", "", frame(func(b []byte) []byte { return bytes.Replace(b, []byte(": "), []byte(":"), 1) })},
+	{"SSE without a space behind data:", "", frame(func(b []byte) []byte {
+		return bytes.Replace(b, []byte(": "), []byte(":"), 1)
+	})},
 	{"SSE with CR LF", "", frame(func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("\n"), []byte("\r\n")) })},
 	{"SSE with comments", "", frame(func(b []byte) []byte { return append([]byte(": ping\n\n"), b...) })},
-	{"SSE with names and ids", "", frame(func(b []byte) []byte { return append([]byte("event: message\nid: 7\n"), b...) })},
+	{"SSE with names and ids", "", frame(func(b []byte) []byte {
+		return append([]byte("event: message\nid: 7\n"), b...)
+	})},
 	{"SSE with a time to wait", "", frame(func(b []byte) []byte { return append([]byte("retry: 1000\n"), b...) })},
 	{"SSE in several lines", "", frame(func(b []byte) []byte {
 		var lines bytes.Buffer

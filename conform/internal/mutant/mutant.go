@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mutant has Partners that deviate from AIP at one place, to test the checks: a check must fail each Mutant, and
-// no check may fail one of the Innocents or of the Readings.
+// Package mutant has Partners with a deviation from AIP at one place, to test the checks: a check must fail each
+// Mutant, and no check may fail one of the Innocents or of the Readings.
 package mutant
 
 import (

@@ -88,7 +88,9 @@ var configurations = []Mutant{
 		return object{}
 	})},
 	{"a get has none of the configurations", "6.3.3", list(func([]any, object) any { return []any{} })},
-	{"a get has one of two configurations", "6.3.3", list(func(all []any, _ object) any { return all[:min(1, len(all))] })},
+	{"a get has one of two configurations", "6.3.3", list(func(all []any, _ object) any {
+		return all[:min(1, len(all))]
+	})},
 	{"a get of one has all", "6.3.3", method(getMethod, func(params object) { delete(params, "notificationConfigId") })},
 	{"a get has ids alone", "6.3.3", list(func(all []any, _ object) any {
 		for i := range all {
@@ -136,7 +138,9 @@ var configurations = []Mutant{
 		states, is := v.([]any)
 		return is && len(states) == 0
 	})},
-	{"null as notifyOnStates means no state", "6.3.4|6.3.5", silent(func(v any, has bool) bool { return has && v == nil })},
+	{"null as notifyOnStates means no state", "6.3.4|6.3.5", silent(func(v any, has bool) bool {
+		return has && v == nil
+	})},
 	{"no notifyOnStates means no state", "6.3.4|6.3.5", silent(func(_ any, has bool) bool { return !has })},
 }
 

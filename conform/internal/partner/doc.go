@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package partner is a small Partner of AIP v01.00 and v02.02 in memory, as the specification wants it. Its hooks, rules
-// and numbers may be changed, so that it deviates at one place:
+// Package partner is a small Partner of AIP v01.00 and v02.02 in memory, as the specification wants it. Its hooks,
+// rules and numbers may be changed, for a deviation at one place:
 //
 //	ServeHTTP ──▶ parse ──▶ check ──▶ command or configuration ──▶ Envelope, Body
 //	                                     └──▶ change ──▶ log ──▶ streams and webhooks

@@ -80,7 +80,8 @@ type Rules map[string]map[string]string
 // New returns a Partner.
 func New(aic string) *Partner {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Partner{AIC: aic, ctx: ctx, cancel: cancel, ClientAuth: tls.RequireAndVerifyClientCert, Now: time.Now, tasks: make(map[string]*Task),
+	return &Partner{AIC: aic, ctx: ctx, cancel: cancel, ClientAuth: tls.RequireAndVerifyClientCert,
+		Now: time.Now, tasks: make(map[string]*Task),
 		Accepts: make(map[string]bool), Card: card(aic), Codes: codes(), Rules: rules()}
 }
 

@@ -115,7 +115,8 @@ func (p *Partner) log(t *Task, object Object, state string) {
 
 // time starts the timer of a state in which the task waits.
 func (p *Partner) time(t *Task, state string) {
-	names := map[string]string{"awaiting-input": "awaitingInputTimeout", "awaiting-completion": "awaitingCompletionTimeout"}
+	names := map[string]string{"awaiting-input": "awaitingInputTimeout",
+		"awaiting-completion": "awaitingCompletionTimeout"}
 	after := number(t.Params, names[state])
 	if after <= 0 || names[state] == "" {
 		return
