@@ -28,9 +28,8 @@ var gone = map[string]string{
 	"aip_gateway group max_groups_per_leader": "500 groups of max_groups may be of one Leader",
 	"aip_gateway group prefetch":              "the broker sends 64 messages of a group before the first is acknowledged",
 
-	"aip_identify base_path": "it has the paths of each aip_gateway behind it",
-	"aip_identify callers":   "it has the callers of the aip_gateway behind it",
-	"aip_identify limits":    "it has the limits of the aip_gateway behind it",
+	"aip_identify limits depth":             "a request may be nested 64 deep",
+	"aip_identify limits memory_per_leader": "one Leader may use a quarter of memory",
 }
 
 // UnmarshalJSON implements json.Unmarshaler.

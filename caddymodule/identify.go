@@ -3,12 +3,13 @@
 package caddymodule
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -29,7 +30,7 @@ import (
 func init() {
 	caddy.RegisterModule(new(Identify))
 	caddy.RegisterModule(new(MatchMethod))
-	httpcaddyfile.RegisterHandlerDirective("aip_identify", conf.Handler[Identify])
+	httpcaddyfile.RegisterDirective("aip_identify", parseIdentify)
 	// Before all that may use its placeholders.
 	httpcaddyfile.RegisterDirectiveOrder("aip_identify", httpcaddyfile.Before, "map")
 }
@@ -45,8 +46,8 @@ func init() {
 // The body is read only for the method or the command (log_append asks in time, a log format does not), and reaches
 // later handlers whole. One beyond limits, or over 64 KiB of a caller without a proof, is refused.
 //
-// Its callers, base_path and limits are those of the aip_gateway behind it: a call that was changed between them is
-// refused (−32603). Refuse by error or abort, because respond comes after aip_gateway.
+// Its callers, base_path and limits are those of aip_gateway: a call read otherwise there is refused (−32603). Refuse
+// by error or abort, because respond comes after aip_gateway.
 //
 //	agent.example.com {
 //		aip_identify
@@ -63,15 +64,29 @@ func init() {
 //		}
 //	}
 type Identify struct {
+	// The mount point. Default: the path of the matcher, else none.
+	BasePath string `json:"base_path,omitempty"`
+
+	// As in aip_gateway. Default: aip and aip/2.
+	Callers []string `json:"callers,omitempty"`
+
 	// As in aip_gateway, without accept; leave it out with aac. Default: a client certificate.
 	Identity Identity `json:"identity,omitzero"`
 
-	app    *App
-	server *caddyhttp.Server
-	proofs *authn.Authenticator // nil for the client certificate alone
+	// As in aip_gateway.
+	Limits IdentifyLimits `json:"limits,omitzero"`
 
-	once       sync.Once
-	previewers []*httpfront.Previewer // for the Partners behind it, once all are provisioned
+	previewer httpfront.Previewer
+	proofs    *authn.Authenticator // nil for the client certificate alone
+}
+
+// IdentifyLimits bound what is read of requests before the aip_gateway handler answers them.
+type IdentifyLimits struct {
+	// Bytes of a request. Default: as in aip_gateway.
+	Body int `json:"body,omitempty"`
+
+	// Memory of bodies, together with aip_gateway. Default: as there.
+	Memory int64 `json:"memory,omitempty"`
 }
 
 // CaddyModule returns the Caddy module information.
@@ -81,66 +96,44 @@ func (*Identify) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets up the handler.
 func (i *Identify) Provision(ctx caddy.Context) error {
+	if len(i.Callers) == 0 {
+		i.Callers = slices.Clone(defaultCallers)
+	}
+	i.BasePath = strings.TrimSuffix(i.BasePath, "/")
+	limits := i.limits()
 	if err := i.check(); err != nil {
 		return err
+	}
+	callers, err := gateway.Callers(i.Callers, false, nil)
+	if err != nil {
+		return fmt.Errorf("callers: %w", err)
 	}
 	app, err := ctx.App("aip")
 	if err != nil {
 		return err
 	}
-	i.app = app.(*App)
-	i.server, _ = ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	i.previewer = httpfront.Previewer{
+		Reader: gateway.NewReader(gateway.Config{
+			Process: &process.Process, Callers: callers, Guard: &identity.Guard{Mode: identity.Optional},
+			Revocation:     &app.(*App).configuration.Trust,
+			Limits:         jsonrpc.Limits{Bytes: limits.Body, Depth: jsonrpc.DefaultDepth},
+			Memory:         limit.Limits{Total: limits.Memory, PerLeader: limits.memoryPerLeader()},
+			MemoryPatience: memoryPatience,
+			Streaming:      gateway.Streaming{Drain: process.Exiting},
+		}),
+		Base: i.BasePath, BodyTimeout: bodyTimeout,
+	}
 	if i.Identity.IsZero() {
 		return nil
 	}
 	i.Identity.fillDefaults()
-	if i.proofs, err = i.Identity.authenticator(i.app); err != nil {
+	if i.proofs, err = i.Identity.authenticator(app.(*App)); err != nil {
 		return err
 	}
 	i.proofs.Log = slog.New(doctor.Advising(ctx.Slogger().Handler(), nil))
+	i.previewer.Authenticate = joined(i.proofs, app.(*App).identities)
+	i.previewer.Proofs = i.Identity.proofs(false)
 	return nil
-}
-
-// findPartners makes a previewer for each Partner behind the handler, the one with the longest path first, and one for
-// requests to no Partner.
-func (i *Identify) findPartners() {
-	for _, behind := range doctor.Behind(i.server, i) {
-		g, ok := behind.Handler.(*Gateway)
-		if !ok {
-			continue
-		}
-		callers, _ := gateway.Callers(g.Callers, false, nil) // an error has refused g
-		p := i.previewer(gateway.Config{Callers: callers,
-			Limits: jsonrpc.Limits{Bytes: g.Limits.Body, Depth: jsonrpc.DefaultDepth},
-			Memory: limit.Limits{Total: g.Limits.Memory, PerLeader: g.Limits.memoryPerLeader()}})
-		p.Base = behind.Cut + g.BasePath
-		i.previewers = append(i.previewers, p)
-	}
-	slices.SortStableFunc(i.previewers, func(p, q *httpfront.Previewer) int { return len(q.Base) - len(p.Base) })
-	i.previewers = append(i.previewers, i.previewer(gateway.Config{}))
-}
-
-// previewer returns what reads requests as a Partner does.
-func (i *Identify) previewer(c gateway.Config) *httpfront.Previewer {
-	c.Process, c.Revocation = &process.Process, &i.app.configuration.Trust
-	c.Guard = &identity.Guard{Mode: identity.Optional}
-	c.MemoryPatience, c.Streaming = memoryPatience, gateway.Streaming{Drain: process.Exiting}
-	p := &httpfront.Previewer{Reader: gateway.NewReader(c), BodyTimeout: bodyTimeout}
-	if i.proofs != nil {
-		p.Authenticate, p.Proofs = joined(i.proofs, i.app.identities), i.Identity.proofs(false)
-	}
-	return p
-}
-
-// previewerOf returns the previewer for a request.
-func (i *Identify) previewerOf(r *http.Request) *httpfront.Previewer {
-	i.once.Do(i.findPartners)
-	for _, p := range i.previewers {
-		if rest, ok := strings.CutPrefix(r.URL.Path, p.Base); ok && (rest == "" || rest[0] == '/') {
-			return p
-		}
-	}
-	return i.previewers[len(i.previewers)-1]
 }
 
 // Cleanup ends fetches of keys.
@@ -157,7 +150,7 @@ func (i *Identify) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyh
 		return caddyhttp.Error(http.StatusInternalServerError,
 			errors.New("aip_identify is there twice for one request; give each a matcher of its own"))
 	}
-	preview, r := i.previewerOf(r).Begin(w, r)
+	preview, r := i.previewer.Begin(w, r)
 	defer preview.End()
 	if repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
 		repl.Map(func(name string) (any, bool) { return previewed(preview, name) })
@@ -193,22 +186,56 @@ func previewed(p *httpfront.Preview, name string) (any, bool) {
 	return nil, false
 }
 
-// UnmarshalCaddyfile sets up the handler from a Caddyfile. Syntax:
+// parseIdentify parses the directive. Syntax:
 //
 //	aip_identify [<matcher>] {
-//		identity [required|optional|off] { ... }
+//		base_path <path>
+//		callers   <dialect>...
+//		identity  [required|optional|off] { ... }
+//		limits {
+//			body   <size>
+//			memory <size>
+//		}
 //	}
+//
+// A path matcher also says where the Partner is mounted.
+func parseIdentify(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
+	i := new(Identify)
+	return mounted(h, i, &i.BasePath)
+}
+
+// UnmarshalCaddyfile sets up the handler from a Caddyfile.
 func (i *Identify) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return conf.ReadOptions(d, i, func(p *conf.Parser, i *Identify) conf.Options {
-		return conf.Options{"identity": identityOption(p, &i.Identity)}
+		l := &i.Limits
+		return conf.Options{
+			"base_path": p.Word(&i.BasePath),
+			"callers":   p.Words(&i.Callers),
+			"identity":  identityOption(p, &i.Identity),
+			"limits": p.Section(conf.Options{
+				"body":   conf.Size(p, &l.Body),
+				"memory": conf.Size(p, &l.Memory),
+			}),
+		}
 	}, (*Identify).check)
+}
+
+// limits returns the limits with their defaults.
+func (i *Identify) limits() Limits {
+	l := Limits{Body: i.Limits.Body, Memory: i.Limits.Memory}
+	l.fillDefaults()
+	return l
 }
 
 // check checks what was written, and changes nothing.
 func (i *Identify) check() error {
-	proofs := i.Identity
+	limits, proofs := i.limits(), i.Identity
 	proofs.fillDefaults()
-	return proofs.check()
+	_, err := gateway.Callers(i.Callers, false, nil)
+	if err != nil {
+		err = fmt.Errorf("callers: %w", err)
+	}
+	return cmp.Or(checkBasePath(i.BasePath), limits.check(), err, proofs.check())
 }
 
 // MatchMethod matches requests by a method, such as message/send, or by a command, such as start, of an aip_identify

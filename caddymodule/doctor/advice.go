@@ -50,7 +50,7 @@ func Advice(err error) string {
 		return "if Leaders send certificates, the site does not ask for them, or a proxy before it ends TLS; " +
 			NeedsClientAuth
 	case errors.Is(err, gateway.ErrReadOtherwise):
-		return "leave the path and the body of a request as they are between aip_identify and aip_gateway"
+		return "give aip_identify the base_path, the callers and the limits of aip_gateway"
 	case errors.Is(err, httpfront.ErrJudgedOtherwise):
 		return "give aip_identify the identity of aip_gateway, or none; with aac, none"
 	case errors.Is(err, gateway.ErrCardSigned):

@@ -47,63 +47,6 @@ func placesIn(routes caddyhttp.RouteList, through []*caddyhttp.Route) (all []Pla
 	return all
 }
 
-// Target is a handler behind another one.
-type Target struct {
-	Handler caddyhttp.MiddlewareHandler
-	Cut     string // the begin of the path, which handlers between them cut off
-}
-
-// Behind returns the handlers aip_gateway behind a handler: those in the innermost list of routes that has some.
-func Behind(s *caddyhttp.Server, h caddyhttp.MiddlewareHandler) []Target {
-	if s == nil {
-		return nil
-	}
-	all, _ := behindIn(s.Routes, h)
-	return all
-}
-
-// behindIn is Behind for a list of routes. It reports whether the list has the handler.
-func behindIn(routes caddyhttp.RouteList, to caddyhttp.MiddlewareHandler) (all []Target, has bool) {
-	for i := range routes {
-		for _, h := range routes[i].Handlers {
-			if s, ok := h.(*caddyhttp.Subroute); ok {
-				all, has = behindIn(s.Routes, to)
-			}
-			if has = has || h == to; !has {
-				continue
-			}
-			if len(all) == 0 {
-				all = targetsIn(routes[i:], "")
-			}
-			return all, true
-		}
-	}
-	return nil, false
-}
-
-// targetsIn returns the handlers aip_gateway in routes.
-func targetsIn(routes caddyhttp.RouteList, cut string) (all []Target) {
-	for i := range routes {
-		here := cut
-		for _, h := range routes[i].Handlers {
-			switch h := h.(type) {
-			case *rewrite.Rewrite:
-				here += strings.TrimSuffix(h.StripPathPrefix, "/")
-			case *caddyhttp.Subroute:
-				all = append(all, targetsIn(h.Routes, here)...)
-			default:
-				if handlerName(h) == "aip_gateway" {
-					all = append(all, Target{h, here})
-				}
-			}
-		}
-		if len(routes[i].MatcherSets) == 0 {
-			cut = here // the routes that follow get the request, too
-		}
-	}
-	return all
-}
-
 // Way is how requests get to a handler through the routes of a server.
 type Way struct {
 	Site  *caddyhttp.Route    // the outermost route

@@ -49,7 +49,9 @@ func TestIdentify(t *testing.T) {
 	agent := newFakeAgent(t, nil)
 	p := certificates(t)
 	one, two := string(p.Leader.AIC), string(p.LeaderV1.AIC)
-	s := serve(t, config{mode: "verify_if_given", handle: `aip_identify
+	s := serve(t, config{mode: "verify_if_given", handle: `aip_identify {
+		callers aip a2a
+	}
 	@stranger expression ` + "`{aip.leader} == '' && {aip.command} != 'get'`" + `
 	error @stranger 403
 	@cancels aip_method cancel tasks/cancel

@@ -23,6 +23,7 @@ func TestLoopKeepsCallersApart(t *testing.T) {
 	agent, issuer := newFakeAgent(t, nil), tokentest.New(t)
 	s := serve(t, config{mode: "verify_if_given", store: "store memory",
 		handle: `aip_identify {
+		callers a2a
 		identity {
 			jwt {
 				issuer ` + issuer.URL + `
