@@ -24,13 +24,15 @@ func provisioned(t *testing.T, r *Revocation) *Revocation {
 	return r
 }
 
-// started returns a configuration that has started, over a store in memory, until the test ends.
-func started(t *testing.T) *node.Configuration {
+// started returns a configuration that has started, over a store in memory, until the test ends. before gets it before
+// it starts.
+func started(t *testing.T, before func(*node.Configuration)) *node.Configuration {
 	t.Helper()
 	c := node.NewProcess(node.Host{}).NewConfiguration()
 	if err := c.Open(node.Store{Driver: new(storememory.Store), Name: "memory"}); err != nil {
 		t.Fatal(err)
 	}
+	before(c)
 	if err := c.Start(node.Settings{}); err != nil {
 		t.Fatal(err)
 	}
@@ -99,18 +101,26 @@ func TestVerifierOfRoot(t *testing.T) {
 	}
 	list := &Revocation{Sources: []RevocationSource{{Kind: string(revocation.CRL), Location: "none.crl"}}}
 	asked := &Revocation{Sources: []RevocationSource{{Kind: string(revocation.OCSP), Location: "http://127.0.0.1:1"}}}
-	a := &App{Revocation: provisioned(t, list), configuration: started(t)}
-	a.configuration.Trust.Ask(a.Revocation.checker)
 	chains := [][]*x509.Certificate{{leaf, root}}
-	v := &RevocationVerifier{a}
-	if err := v.VerifyClientCertificate(nil, chains); err == nil {
+	verify := func(ofRoot *Revocation) error {
+		a := &App{Revocation: provisioned(t, list)}
+		started(t, func(c *node.Configuration) {
+			a.configuration = c
+			c.Trust.Ask(a.Revocation.checker)
+			if ofRoot == nil {
+				return
+			}
+			if err := a.addRevocation(ofRoot, []*x509.Certificate{root}); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(ofRoot.stop)
+		})
+		return (&RevocationVerifier{a}).VerifyClientCertificate(nil, chains)
+	}
+	if err := verify(nil); err == nil {
 		t.Error("a certificate without a list is let in")
 	}
-	if err := a.addRevocation(asked, []*x509.Certificate{root}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(asked.stop)
-	if err := v.VerifyClientCertificate(nil, chains); err != nil {
+	if err := verify(asked); err != nil {
 		t.Errorf("a certificate that calls may ask about is refused in the handshake: %v", err)
 	}
 }
