@@ -36,6 +36,7 @@ const usage = `aipconform tests Partners, Leaders and agents.
 
   aipconform [flags] <url>                  a Partner of AIP
   aipconform list                           the tests
+  aipconform leader [flags]                 a Partner that misbehaves, to test a Leader
   aipconform a2a --corpus DIR [flags] <url> an agent of A2A, with ACTS' own tests
 
 It ends with 0 if all passed, 1 if a must failed, 2 if only lower levels failed, 3 if the Partner is unreachable, 4 if
@@ -45,8 +46,9 @@ it does not let the Leader in, 5 if the time is over, and 64 for wrong arguments
 
 // commands are the ones with a name.
 var commands = map[string]func(context.Context, []string, io.Writer, io.Writer) (int, error){
-	"a2a":  agent,
-	"list": list,
+	"a2a":    agent,
+	"leader": misbehave,
+	"list":   list,
 }
 
 // command runs the command and returns its status.

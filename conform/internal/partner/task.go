@@ -271,3 +271,22 @@ func (p *Partner) filtered(t *Task, c *Call) Object {
 	}
 	return o
 }
+
+// Later has each task go from a state to another one by itself, so much later.
+func (p *Partner) Later(state, next string, after time.Duration) {
+	p.Change = func(t *Task, _, to string, _ Object) string {
+		if to == state {
+			p.work.Go(func() {
+				if !p.pause(after) {
+					return
+				}
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				if t.State() == state {
+					p.change(t, next, nil)
+				}
+			})
+		}
+		return to
+	}
+}
