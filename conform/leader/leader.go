@@ -32,8 +32,9 @@ type Server struct {
 
 // New returns a Server.
 func New() *Server {
-	s := &Server{faults: append([]Fault{{Name: "right", Does: "nothing is wrong", Wants: "it gets the products"}}, faults...),
-		records: make(map[string]*record), serving: make(map[string]http.Handler)}
+	right := Fault{Name: "right", Does: "nothing is wrong", Wants: "it gets the products"}
+	s := &Server{faults: append([]Fault{right}, faults...), records: make(map[string]*record),
+		serving: make(map[string]http.Handler)}
 	for _, f := range s.faults {
 		p := partner.New(AIC)
 		if f.change != nil {
