@@ -85,7 +85,7 @@ func TestValidate(t *testing.T) {
 		{"bad identity mode", gateway("identity maybe"), `identity: .*"maybe".*required, optional or off`},
 		{"unknown callers", gateway("callers aip/9"), `callers: there is no dialect "aip/9"`},
 		{"misspelt setting", gateway("timeout {\nresponse 5s\n}"),
-			`"timeout" belongs into agent or decide: write agent a2a <url> { timeout`},
+			`"timeout" belongs into agent: write agent a2a <url> { timeout`},
 		{"placeholder in the URL", config{handle: "aip_gateway http://{env.AGENT}/"},
 			`the URL cannot have the placeholder {env.AGENT}; in a Caddyfile, write {\$AGENT}`},
 		{"placeholder without a value", config{handle: "aip_gateway {\nagent http://x/ {\nheader_up A {env.NO_SUCH}\n}\n}"},

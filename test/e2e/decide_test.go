@@ -97,12 +97,8 @@ obliged := {"allow": true, "obligations": ["redact"]}
 	c := config{otherSites: fmt.Sprintf("http://127.0.0.1:%d {\n\theader Cache-Control max-age=3600\n"+
 		"\treverse_proxy %s\n}\nhttp://127.0.0.1:%d {\n\tredir %s{uri} 307\n}\n", cached, o.url, redirects, o.url)}
 	for name, url := range documents {
-		timeout := "20s"
-		if name == "silent" {
-			timeout = "200ms"
-		}
-		c.handle += fmt.Sprintf("aip_gateway /%s/* a2a/legacy %s {\n\t\tpolicy {\n\t\t\tdecide %s {\n\t\t\t\ttimeout %s\n"+
-			"\t\t\t}\n\t\t}\n\t}\n\t", name, agent.url, url, timeout)
+		c.handle += fmt.Sprintf("aip_gateway /%s/* a2a/legacy %s {\n\t\tpolicy {\n\t\t\tdecide %s\n\t\t}\n\t}\n\t", name,
+			agent.url, url)
 	}
 	s := serve(t, c)
 	at := func(name string) *caller { return leaderOf(t, s.url()+"/"+name) }
