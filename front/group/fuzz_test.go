@@ -12,7 +12,7 @@ import (
 
 // FuzzDelivery delivers anything: it is acknowledged once, or given to the membership to acknowledge.
 func FuzzDelivery(f *testing.F) {
-	names, err := filepath.Glob("../translate/aip/testdata/vectors/*-group-m*.json")
+	names, err := filepath.Glob("../../translate/aip/testdata/vectors/*-group-m*.json")
 	if err != nil || len(names) == 0 {
 		f.Fatalf("%d examples, %v", len(names), err)
 	}
