@@ -23,7 +23,7 @@ import (
 type site struct {
 	*fixture
 	agent     *part
-	attackers *part // nil where nobody attacks
+	attackers *part // nil without attacks
 	hooks     *receiver
 	gateway   *exec.Cmd
 	ended     chan struct{} // closed when the gateway's process has ended

@@ -26,9 +26,9 @@ type Register struct {
 	now    func() time.Time
 	gained atomic.Uint64 // shards and Leaders
 
-	mu      sync.RWMutex
-	learned map[int][]string      // the Leaders that have lost their standing, by the shards of other processes
-	told    map[toldKey]time.Time // when the owners of other shards were told of calls
+	mu       sync.RWMutex
+	learned  map[int][]string          // the Leaders that have lost their standing, by the shards of other processes
+	reported map[reportedKey]time.Time // when calls were reported to the owners of other shards
 }
 
 // call is what a process tells the owner of a Leader's shard.
@@ -47,7 +47,7 @@ type lostLeaders struct {
 
 // Open reads what the store has in the shards that this process owns now and later. now is the clock, such as time.Now.
 func Open(set *shard.Set, now func() time.Time, log *slog.Logger) (r *Register, err error) {
-	r = &Register{set: set, log: log, now: now, learned: make(map[int][]string), told: make(map[toldKey]time.Time)}
+	r = &Register{set: set, log: log, now: now, learned: make(map[int][]string), reported: make(map[reportedKey]time.Time)}
 	if r.homes, err = shard.Open(set, r.openHome, func(*home) {}); err != nil {
 		return nil, err
 	}
@@ -81,37 +81,37 @@ func (r *Register) tell(ctx context.Context, shard int, c call) (none struct{}, 
 }
 
 const (
-	// toldFor is how long the owner of a Leader's shard is not told again of calls by the same certificate.
-	toldFor = 10 * time.Second
-	// maxTold is how many calls are known of which the owners were told.
-	maxTold = 1 << 16
+	// reportedFor is how long calls by the same certificate are not reported again to the owner of a Leader's shard.
+	reportedFor = 10 * time.Second
+	// maxReported is the most reported calls remembered.
+	maxReported = 1 << 16
 )
 
-type toldKey struct {
+type reportedKey struct {
 	leader string
 	cert   [sha256.Size]byte
 	lasts  bool
 }
 
-// isTold reports whether the owner of a Leader's shard was told of a call lately.
-func (r *Register) isTold(k toldKey) bool {
+// wasReported says whether a call was reported to the owner of a Leader's shard lately.
+func (r *Register) wasReported(k reportedKey) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	at, known := r.told[k]
-	return known && r.now().Sub(at) < toldFor
+	at, known := r.reported[k]
+	return known && r.now().Sub(at) < reportedFor
 }
 
 // Called says that a Leader calls by a certificate that counts. It is stored when Called returns, if lasts says that
 // the call asks for what goes on without a connection, or if one has before.
 func (r *Register) Called(ctx context.Context, name string, p Proof, lasts bool) error {
 	s := r.shardOf(name)
-	key := toldKey{leader: name, lasts: lasts}
+	key := reportedKey{leader: name, lasts: lasts}
 	h := r.homes.Of(s)
 	switch {
 	case h != nil && !h.news(name, p, lasts):
 		return nil
 	case h == nil:
-		if key.cert = sha256.Sum256(p.Chain[0].Raw); r.isTold(key) {
+		if key.cert = sha256.Sum256(p.Chain[0].Raw); r.wasReported(key) {
 			return nil
 		}
 	}
@@ -124,10 +124,10 @@ func (r *Register) Called(ctx context.Context, name string, p Proof, lasts bool)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.told) >= maxTold {
-		clear(r.told)
+	if len(r.reported) >= maxReported {
+		clear(r.reported)
 	}
-	r.told[key] = r.now()
+	r.reported[key] = r.now()
 	return nil
 }
 

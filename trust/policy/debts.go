@@ -73,16 +73,16 @@ func (d *debts) add(e *entry) {
 	}
 }
 
-// maxTold is the most entries in one message to an owner.
-const maxTold = 500
+// maxReported is the most entries in one message to an owner.
+const maxReported = 500
 
 // tell tells the owner of a shard its counts. After an error, it is owed still.
 func (b *Book) tell(ctx context.Context, shard int, d *debts) error {
 	for {
 		d.mu.Lock()
 		list := d.list
-		if len(list) > maxTold {
-			list = list[:maxTold:maxTold]
+		if len(list) > maxReported {
+			list = list[:maxReported:maxReported]
 		}
 		d.list = d.list[len(list):]
 		d.mu.Unlock()
@@ -102,7 +102,7 @@ func (b *Book) tell(ctx context.Context, shard int, d *debts) error {
 		}
 		for i, e := range list {
 			if i < len(all) {
-				e.told(&all[i])
+				e.adopt(&all[i])
 			} else {
 				e.owes(q.Owed[i].amount)
 			}

@@ -64,12 +64,12 @@ func (e *entry) ask(ctx context.Context, q *question) (limit string, wait time.D
 	} else if err != nil {
 		return "", 0, unreadable(ctx, err)
 	}
-	e.told(&all[0])
+	e.adopt(&all[0])
 	return all[0].Limit, all[0].Wait, nil
 }
 
-// told takes over the owner's counts.
-func (e *entry) told(c *counted) {
+// adopt takes over the owner's counts.
+func (e *entry) adopt(c *counted) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.home.Load() == nil {

@@ -47,7 +47,7 @@ type loop struct {
 	mu      sync.Mutex
 	calling bool // the head of a call has arrived, and its answer is not sent
 	waiting bool // for the rest of the call's body; only the loop's goroutine changes it
-	over    bool // the connection is closed, or somebody else's
+	over    bool // the connection is closed, or another owner's
 	listens bool // a leaving caller is noticed
 	armed   bool
 	leave   context.CancelFunc // of the call
