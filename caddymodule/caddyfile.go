@@ -15,6 +15,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 	"github.com/aip-gateway/aip-gateway/gateway"
+	"github.com/aip-gateway/aip-gateway/internal/shown"
 )
 
 func init() {
@@ -327,7 +328,7 @@ func readAgent(p *conf.Parser, a *AgentConfig) {
 
 // readAgentArgs parses the arguments of an agent, of which the first is its dialect, or its URL if the dialect is a2a.
 func readAgentArgs(p *conf.Parser, a *AgentConfig, first string) {
-	if strings.Contains(first, ":") || len(conf.Placeholders(first)) > 0 { // no dialect has that
+	if strings.Contains(first, ":") || len(shown.Placeholders(first)) > 0 { // no dialect has that
 		a.Dialect, a.URL = gateway.A2A, first
 		if p.NextArg() {
 			p.Fail("agent takes a dialect and a URL, in this order, but " + strconv.Quote(p.Val()) + " follows the URL")

@@ -16,6 +16,7 @@ import (
 	_ "github.com/aip-gateway/aip-gateway/caddymodule/storejetstream" // the drivers of this program
 	_ "github.com/aip-gateway/aip-gateway/caddymodule/storememory"
 	_ "github.com/aip-gateway/aip-gateway/caddymodule/storepebble"
+	"github.com/aip-gateway/aip-gateway/internal/shown"
 )
 
 // The member of a driver's JSON that has its name, and the driver that needs none.
@@ -59,7 +60,7 @@ func (a *App) loadStore(ctx caddy.Context) (err error) {
 func (a *App) readStore(p *conf.Parser) func() {
 	return func() {
 		if !p.NextArg() {
-			p.Fail("store needs a driver: " + conf.OneOf(store.Names()))
+			p.Fail("store needs a driver: " + shown.OneOf(store.Names()))
 			return
 		}
 		name := p.Val()

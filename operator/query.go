@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/shown"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -25,19 +26,10 @@ func checkQuery(q url.Values, names ...string) error {
 			return task.Errorf(task.InvalidParams, "there is no %q: the route takes no parameters", name)
 		}
 		if !slices.Contains(names, name) {
-			return task.Errorf(task.InvalidParams, "there is no %q; use %s", name, oneOf(names))
+			return task.Errorf(task.InvalidParams, "there is no %q; use %s", name, shown.OneOf(names))
 		}
 	}
 	return nil
-}
-
-// oneOf returns names to choose from, as words of a sentence. There is at least one.
-func oneOf(names []string) string {
-	last := len(names) - 1
-	if last == 0 {
-		return names[0]
-	}
-	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 // readBody decodes the body of a request, in which some members must not be empty. form says what a body must be.

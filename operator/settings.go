@@ -7,12 +7,12 @@ import (
 	"maps"
 	"net/http"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/internal/shown"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
@@ -114,13 +114,10 @@ func textOf(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// placeholder is a placeholder with a name that may be shown. Other text in braces may be part of a secret.
-var placeholder = regexp.MustCompile(`\{(?:env|file|system)\.[^{}]*\}`)
-
 // masked returns a secret without what stands beside its placeholders.
 func masked(secret string) string {
-	names := placeholder.FindAllString(secret, -1)
-	if shown := strings.Join(names, ""); shown == secret {
+	names := shown.Placeholders(secret)
+	if strings.Join(names, "") == secret {
 		return secret
 	}
 	return strings.Join(append([]string{"***"}, names...), " ")

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/aip-gateway/aip-gateway/internal/shown"
 )
 
 // Grammar is a text with the blocks of directives and of global options, by which the right block of an option is
@@ -115,6 +117,6 @@ func (g *Grammar) misplaced(path []string, option string, known Options) string 
 	if all[0].Path[0] == root && len(written) > 1 {
 		written = written[1:]
 	}
-	return quoted + " belongs into " + OneOf(names) + ": write " + strings.Join(written, " { ") + " { " + option + " ..." +
-		strings.Repeat(" }", len(written))
+	return quoted + " belongs into " + shown.OneOf(names) + ": write " + strings.Join(written, " { ") + " { " +
+		option + " ..." + strings.Repeat(" }", len(written))
 }

@@ -6,17 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 )
-
-// OneOf returns names to choose from, as words of a sentence. There is at least one.
-func OneOf(names []string) string {
-	last := len(names) - 1
-	if last == 0 {
-		return names[0]
-	}
-	return strings.Join(names[:last], ", ") + " or " + names[last]
-}
 
 // Nearest returns the end of an error about an unknown name: the known name that was probably meant, if there is one.
 func Nearest[T any](name string, known map[string]T) string {

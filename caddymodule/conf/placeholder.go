@@ -6,17 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/aip-gateway/aip-gateway/internal/shown"
 )
-
-// placeholder is a placeholder of Caddy's with a name that may be shown. Other text in braces may be part of a secret.
-var placeholder = regexp.MustCompile(`\{(?:env|file|system)\.[^{}]*\}`)
-
-// Placeholders returns the placeholders in a setting whose names may be shown.
-func Placeholders(s string) []string { return placeholder.FindAllString(s, -1) }
 
 // Replace replaces the placeholders of a setting. Each must have a value. The error, which is to follow the name of
 // the setting, names the placeholder, and quotes nothing else of the setting.
@@ -25,8 +20,8 @@ func Replace(repl *caddy.Replacer, s string) (string, error) {
 	if err == nil {
 		return value, nil
 	}
-	if name := placeholder.FindString(err.Error()); name != "" {
-		return "", fmt.Errorf("has a placeholder without a value: %s", name)
+	if names := shown.Placeholders(err.Error()); len(names) > 0 {
+		return "", fmt.Errorf("has a placeholder without a value: %s", names[0])
 	}
 	return "", errors.New("has a placeholder without a value")
 }
@@ -51,10 +46,11 @@ func ReadFile(repl *caddy.Replacer, name string) ([]byte, error) {
 
 // Literal refuses a placeholder in a setting that takes none.
 func Literal(setting, value string) error {
-	name := placeholder.FindString(value)
-	if name == "" {
+	names := shown.Placeholders(value)
+	if len(names) == 0 {
 		return nil
 	}
+	name := names[0]
 	advice := ""
 	if variable, ok := strings.CutPrefix(strings.Trim(name, "{}"), "env."); ok {
 		advice = "; in a Caddyfile, write {$" + variable + "}, which is replaced when the file is read"

@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/shown"
 	"github.com/aip-gateway/aip-gateway/trust/policy"
 )
 
@@ -85,7 +85,7 @@ func AskPolicies(file, adapter string, q *Question) (list []Decision, err error)
 	}
 	defer end()
 	if !slices.Contains(gateway.Commands(), q.Command) {
-		return nil, fmt.Errorf("there is no command %q; use %s", q.Command, conf.OneOf(gateway.Commands()))
+		return nil, fmt.Errorf("there is no command %q; use %s", q.Command, shown.OneOf(gateway.Commands()))
 	}
 	setup, err := app.Setup(provisioning, handlers(c.partners()))
 	if err != nil {

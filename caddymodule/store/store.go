@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/internal/shown"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
@@ -39,7 +40,7 @@ func NameOf(d Driver) string { return d.CaddyModule().ID.Name() }
 // Check says which drivers there are if there is none with a name.
 func Check(name string) error {
 	if _, err := caddy.GetModule(Namespace + "." + name); err != nil {
-		return fmt.Errorf("there is no driver %q; use %s", name, conf.OneOf(Names()))
+		return fmt.Errorf("there is no driver %q; use %s", name, shown.OneOf(Names()))
 	}
 	return nil
 }
