@@ -46,7 +46,7 @@ type AgentConfig struct {
 	// Certificates of both ends.
 	TLS AgentTLS `json:"tls,omitzero"`
 
-	// The caller's name for the agent: see docs/security.md#what-the-agent-is-told. Not for AUN. Default: none.
+	// The caller's name for the agent: see docs/security.md#what-the-agent-learns. Not for AUN. Default: none.
 	Caller AgentCaller `json:"caller,omitzero"`
 
 	// Silence of the agent during a turn before it fails; an answer without a stream must also end within as much again.

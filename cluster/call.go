@@ -240,7 +240,7 @@ func (c *Cluster) send(to string, id uint64, f *frame) error {
 }
 
 // announce has all nodes ask for the owner of a shard.
-func (c *Cluster) announce(shard int) { c.send(everybody, 0, &frame{kind: ownerFrame, shard: shard}) }
+func (c *Cluster) announce(shard int) { c.send(allNodes, 0, &frame{kind: ownerFrame, shard: shard}) }
 
 // outgoing is a body sent in parts.
 type outgoing struct {

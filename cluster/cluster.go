@@ -135,7 +135,7 @@ func Open(c Config) (*Cluster, error) {
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.calls.init(n)
 	n.operate()
-	for _, address := range []string{n.incarnation, everybody} {
+	for _, address := range []string{n.incarnation, allNodes} {
 		stop, err := c.Network.Listen(address, n.receive)
 		if err != nil {
 			n.end()

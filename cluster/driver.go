@@ -91,5 +91,5 @@ type Message struct {
 	Unheard bool
 }
 
-// everybody is the address of all nodes.
-const everybody = "all"
+// allNodes is the address of all nodes.
+const allNodes = "all"

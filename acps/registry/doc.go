@@ -13,6 +13,6 @@
 // A Feed follows the active agents, and their changes. It keeps no ACS, only whether it is another one: users of the
 // ACS ask for it again. The content of one agent cannot stop the feed: an unreadable agent is not active. After a gap,
 // or if the registry has gone back, as after a restore from a backup, all agents are read anew, and the registry is
-// asked for those missing in the snapshot, if somebody wants to know of them. One Feed serves all callers, since each
+// asked for those missing in the snapshot, if a caller wants to know of them. One Feed serves all callers, since each
 // holds a request open at the registry.
 package registry

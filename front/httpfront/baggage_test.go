@@ -20,7 +20,7 @@ import (
 // TestForeignBaggage: a caller's own baggage about itself does not get to the agent under the names of the gateway,
 // whether the agent learns the caller's identity or not. The rest of its baggage does.
 //
-// Promise: a caller forges [what the agent is told](#what-the-agent-is-told) about it
+// Promise: a caller forges [what the agent is told](#what-the-agent-learns) about it
 func TestForeignBaggage(t *testing.T) {
 	for name, tc := range map[string]struct {
 		introducer *callerinfo.Introducer

@@ -2,7 +2,7 @@
 
 // Package pemtext reads text with PEM blocks (RFC 7468). Text before, between and behind the blocks is skipped, and a
 // file may be several ones put together, with or without a line end between them. For a damaged block there is an
-// error, but pem.Decode skips it in silence: somebody might rely on the missing block.
+// error, but pem.Decode skips it in silence: an operator might rely on the missing block.
 package pemtext
 
 import (

@@ -21,7 +21,7 @@ import (
 // TestCallerIsHandedOn tells an agent who calls: by fields and tokens that it verifies by the keys that the gateway
 // serves, whatever the caller says about itself, and after a crash, when nobody calls, too.
 //
-// Promise: a caller forges [what the agent is told](#what-the-agent-is-told) about it
+// Promise: a caller forges [what the agent is told](#what-the-agent-learns) about it
 func TestCallerIsHandedOn(t *testing.T) {
 	t.Parallel()
 	var done atomic.Bool

@@ -98,7 +98,7 @@ func (a *attack) junk(c *culprit, n int) []byte {
 	case 3:
 		return message(map[string]any{"command": "start", "taskId": fmt.Sprint("group-", n)})
 	case 4:
-		return message(map[string]any{"command": "start", "taskId": fmt.Sprint("forged-", n), "senderId": "somebody"})
+		return message(map[string]any{"command": "start", "taskId": fmt.Sprint("forged-", n), "senderId": "another"})
 	default:
 		return message(map[string]any{"type": "group-mgmt-message", "groupMgmtCommand": "get-status", "mentions": "all"})
 	}

@@ -105,7 +105,7 @@ func (a *attack) floodBeforeLogin(ctx context.Context, t *tally) {
 
 // forgeTokens has the gateway sign what a token consists of, and shows the result as a token of the honest AID.
 func (a *attack) forgeTokens(ctx context.Context, t *tally) {
-	c := a.fixture.aun(a.fixture.honestAID, strangerAddress) // its certificate, which everybody has
+	c := a.fixture.aun(a.fixture.honestAID, strangerAddress) // its certificate, public as every one
 	each(ctx, 5, func(int) { t.note(forgeToken(ctx, a.fixture, c)) })
 }
 
