@@ -28,6 +28,14 @@ type outcome struct {
 	parallel []*outcome
 }
 
+// exchanged returns what was sent and got; nothing for a step without an exchange.
+func (o *outcome) exchanged() (sent, got string) {
+	if o == nil || o.exchange == nil {
+		return "", ""
+	}
+	return o.exchange.Sent(), o.exchange.Got()
+}
+
 // event is one of a stream, decoded.
 type event struct {
 	wire     wire.Event

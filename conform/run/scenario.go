@@ -133,7 +133,8 @@ func (t *scenario) conclude(err error) {
 		t.result.Verdict, t.result.Reason = Skip, unknown.Error()
 	default:
 		t.result.Verdict = Error
-		t.result.Failure = &Failure{Message: err.Error(), Sent: t.sent(), Got: t.got()}
+		t.result.Failure = &Failure{Message: err.Error()}
+		t.result.Failure.Sent, t.result.Failure.Got = t.last.exchanged()
 	}
 }
 
@@ -146,20 +147,6 @@ func (t *scenario) given(expression string) bool {
 		}
 	}
 	return !dotted || head == "behavior" || head == "env" || head == "partner" || head == "url" || head == "identity"
-}
-
-func (t *scenario) sent() string {
-	if t.last == nil {
-		return ""
-	}
-	return t.last.exchange.Sent()
-}
-
-func (t *scenario) got() string {
-	if t.last == nil {
-		return ""
-	}
-	return t.last.exchange.Got()
 }
 
 // keep keeps what came of a step.

@@ -42,33 +42,8 @@ func (t *scenario) step(ctx context.Context, s *acts.Step) error {
 	if err != nil {
 		return err
 	}
-	for attempt := 1; s.Repeat != nil; attempt++ {
-		expression, err := v.vars.Text(s.Repeat.Until)
-		if err != nil {
-			return err
-		}
-		done, err := until(expression, o)
-		if err != nil || done {
-			if err != nil {
-				return err
-			}
-			break
-		}
-		if most := min(cmp.Or(s.Repeat.MaxAttempts, 10), maxAttempts); attempt >= most {
-			return t.fail(s, o, []acts.Mismatch{{Expected: s.Repeat.Until,
-				Actual: fmt.Sprintf("it did not hold in %d attempts", attempt)}})
-		}
-		delay := millis(cmp.Or(s.Repeat.DelayMS, 1000))
-		switch s.Repeat.Backoff {
-		case "linear":
-			delay *= time.Duration(attempt)
-		case "exponential":
-			delay <<= min(attempt-1, 6)
-		}
-		if err := pause(ctx, delay); err != nil {
-			return err
-		}
-		if o, err = t.perform(ctx, s, v); err != nil {
+	if s.Repeat != nil {
+		if o, err = t.repeat(ctx, s, v, o); err != nil {
 			return err
 		}
 	}
@@ -84,6 +59,36 @@ func (t *scenario) step(ctx context.Context, s *acts.Step) error {
 		return t.fail(s, o, found)
 	}
 	return nil
+}
+
+// repeat carries out a step again until the expression of its Repeat holds for what came of it. o is of the first time.
+func (t *scenario) repeat(ctx context.Context, s *acts.Step, v verifier, o *outcome) (*outcome, error) {
+	for attempt := 1; ; attempt++ {
+		expression, err := v.vars.Text(s.Repeat.Until)
+		if err != nil {
+			return nil, err
+		}
+		if done, err := until(expression, o); err != nil || done {
+			return o, err
+		}
+		if most := min(cmp.Or(s.Repeat.MaxAttempts, 10), maxAttempts); attempt >= most {
+			return nil, t.fail(s, o, []acts.Mismatch{{Expected: s.Repeat.Until,
+				Actual: fmt.Sprintf("it did not hold in %d attempts", attempt)}})
+		}
+		delay := millis(cmp.Or(s.Repeat.DelayMS, 1000))
+		switch s.Repeat.Backoff {
+		case "linear":
+			delay *= time.Duration(attempt)
+		case "exponential":
+			delay <<= min(attempt-1, 6)
+		}
+		if err := pause(ctx, delay); err != nil {
+			return nil, err
+		}
+		if o, err = t.perform(ctx, s, v); err != nil {
+			return nil, err
+		}
+	}
 }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -111,9 +116,7 @@ func (t *scenario) fail(s *acts.Step, o *outcome, found []acts.Mismatch) error {
 		}
 	}
 	f.Message = strings.Join(messages, "; ")
-	if o != nil && o.exchange != nil {
-		f.Sent, f.Got = o.exchange.Sent(), o.exchange.Got()
-	}
+	f.Sent, f.Got = o.exchanged()
 	return &failed{f}
 }
 
@@ -205,11 +208,10 @@ func (t *scenario) assert(s *acts.Step, v verifier) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &outcome{}
 	if len(found) > 0 {
 		return nil, t.fail(s, t.last, found)
 	}
-	return o, nil
+	return new(outcome), nil
 }
 
 var errTest = errors.New("the test took longer than its bound")

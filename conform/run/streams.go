@@ -119,8 +119,9 @@ func (t *scenario) keepStream(name string, o *outcome) {
 func (t *scenario) stream(name string) (*outcome, error) {
 	o := t.streams[name]
 	if o == nil {
-		return nil, &failed{Failure{Message: "the stream " + name + " was not opened: its answer was no stream of events",
-			Sent: t.sent(), Got: t.got()}}
+		f := Failure{Message: "the stream " + name + " was not opened: its answer was no stream of events"}
+		f.Sent, f.Got = t.last.exchanged()
+		return nil, &failed{f}
 	}
 	return o, nil
 }
