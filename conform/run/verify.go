@@ -5,7 +5,9 @@ package run
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/aip-gateway/aip-gateway/conform/acts"
@@ -95,9 +97,9 @@ func (v verifier) expect(o *outcome, want *acts.Expect) (found []acts.Mismatch, 
 	if status != nil {
 		add("HTTP status", status, json.Number(fmt.Sprint(o.exchange.Status)), true)
 	}
-	for name, assertion := range want.Headers {
+	for _, name := range slices.Sorted(maps.Keys(want.Headers)) {
 		values, has := o.exchange.Headers[http.CanonicalHeaderKey(name)]
-		add("header "+name, assertion, strings.Join(values, ", "), has)
+		add("header "+name, want.Headers[name], strings.Join(values, ", "), has)
 	}
 	if want.Envelope != nil {
 		add("", want.Envelope, o.body, true)
@@ -160,29 +162,25 @@ func (v verifier) failure(o *outcome, want *acts.ExpectError) (found []acts.Mism
 		}
 		return append(found, acts.Mismatch{Path: "error", Expected: wanted, Actual: o.exchange.Got()}), nil
 	}
-	code = v.codes(code)
-	for member, assertion := range map[string]any{"code": code, "message": want.Message, "data": want.Data} {
-		if assertion == nil {
+	for _, c := range []struct {
+		path, member string
+		want         any
+	}{
+		{"error.code", "code", v.codes(code)}, {"error.message", "message", want.Message}, {"error.data", "data", want.Data},
+		{"details", "data", want.Details},
+	} {
+		if c.want == nil {
 			continue
 		}
-		value, has := object[member]
-		more, err := v.match(member, assertion, value, has)
+		value, has := object[c.member]
+		more, err := v.match(c.path, c.want, value, has)
 		if err != nil {
 			return nil, err
 		}
 		for i := range more {
-			more[i].Path = "error." + more[i].Path
-			if member == "code" && name != "" {
+			if c.member == "code" && name != "" {
 				more[i].Expected += " (" + name + ")"
 			}
-		}
-		found = append(found, more...)
-	}
-	if want.Details != nil {
-		value, has := object["data"]
-		more, err := v.match("details", want.Details, value, has)
-		if err != nil {
-			return nil, err
 		}
 		found = append(found, more...)
 	}
@@ -236,11 +234,14 @@ func (v verifier) named(a acts.NamedAssertion) ([]acts.Mismatch, error) {
 			return nil, err
 		}
 	}
-	for kind, c := range map[string]*acts.Collection{"any": a.Any, "all": a.All, "none": a.None} {
-		if c == nil {
+	for _, c := range []struct {
+		kind string
+		of   *acts.Collection
+	}{{"any", a.Any}, {"all", a.All}, {"none", a.None}} {
+		if c.of == nil {
 			continue
 		}
-		more, err := v.collection(name, kind, *c, value)
+		more, err := v.collection(name, c.kind, *c.of, value)
 		if err != nil {
 			return nil, err
 		}
