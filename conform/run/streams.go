@@ -22,13 +22,11 @@ func changes(ctx context.Context, o *outcome, within time.Duration, look func() 
 	timer := time.NewTimer(within)
 	defer timer.Stop()
 	for {
+		// What came before the end is there when the end is: the last look sees all.
 		news := o.exchange.Stream.News()
+		_, end := o.exchange.Stream.Events()
 		o.settle()
-		if look() {
-			return nil
-		}
-		if _, end := o.exchange.Stream.Events(); end != nil {
-			o.settle()
+		if look() || end != nil {
 			return nil
 		}
 		select {
@@ -68,6 +66,7 @@ func (t *scenario) collect(ctx context.Context, o *outcome, s *acts.Step, v veri
 			return err
 		}
 		if _, end := o.exchange.Stream.Events(); end != nil {
+			o.settle()
 			return nil
 		}
 		// All is there; more events may contradict it.

@@ -2,7 +2,15 @@
 
 package run
 
-import "testing"
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/conform/wire"
+)
 
 // lifecycle is the events of a task, with numbers from 1.
 const lifecycle = `{result: {seq: 1, object: {id: t, status: {state: new}}}},
@@ -84,5 +92,42 @@ func TestWebhooks(t *testing.T) {
 	got := verdictsOf(t, nil, tests)
 	if got["hook"] != "pass" || got["no-hook"] != "fail: hook: want at least 1 requests as null within 10ms, got 0" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestLastLook has the last event and the end come between a look at a stream and the next one.
+func TestLastLook(t *testing.T) {
+	looked := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		http.NewResponseController(w).Flush()
+		<-looked
+		io.WriteString(w, "data: {\"result\":1}\n\n")
+	}))
+	defer server.Close()
+	client := wire.NewClient(&wire.Identity{}, wire.Options{})
+	defer client.Close()
+	e := client.Do(t.Context(), wire.Request{Method: "POST", URL: server.URL}, 10*time.Second)
+	if e.Stream == nil {
+		t.Fatalf("no stream: %s", e.Got())
+	}
+	o := &outcome{exchange: e}
+	looks, seen := 0, 0
+	err := changes(t.Context(), o, time.Minute, func() bool {
+		if looks++; looks == 1 {
+			close(looked)
+			for {
+				news := e.Stream.News()
+				if _, end := e.Stream.Events(); end != nil {
+					return false
+				}
+				<-news
+			}
+		}
+		seen = len(o.events)
+		return false
+	})
+	if err != nil || looks != 2 || seen != 1 {
+		t.Errorf("%d looks, the last one at %d events, %v; want 2 looks, the last one at 1 event", looks, seen, err)
 	}
 }

@@ -162,7 +162,7 @@ func (p *Partner) fire(t *Task, state string) {
 	}
 	if !t.sending && len(t.queue) > 0 {
 		t.sending = true
-		p.work.Go(func() { p.send(t) })
+		p.begins(func() { p.send(t) })
 	}
 }
 

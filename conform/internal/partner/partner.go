@@ -94,10 +94,19 @@ func rules() Rules {
 	}
 }
 
-// Close ends all work, and waits for it.
+// Close ends all work, and waits for it. Requests may still come; their work does not begin.
 func (p *Partner) Close() {
+	p.mu.Lock()
 	p.cancel()
+	p.mu.Unlock()
 	p.work.Wait()
+}
+
+// begins runs do beside its caller, unless the Partner is closed. The caller has the lock.
+func (p *Partner) begins(do func()) {
+	if p.ctx.Err() == nil {
+		p.work.Go(do)
+	}
 }
 
 // Locked calls do with the Partner's lock.

@@ -122,7 +122,7 @@ func (p *Partner) time(t *Task, state string) {
 		return
 	}
 	turn := t.turn
-	p.work.Go(func() {
+	p.begins(func() {
 		if !p.pause(time.Duration(after) * time.Millisecond) {
 			return
 		}
@@ -276,7 +276,7 @@ func (p *Partner) filtered(t *Task, c *Call) Object {
 func (p *Partner) Later(state, next string, after time.Duration) {
 	p.Change = func(t *Task, _, to string, _ Object) string {
 		if to == state {
-			p.work.Go(func() {
+			p.begins(func() {
 				if !p.pause(after) {
 					return
 				}

@@ -24,7 +24,7 @@ func (p *Partner) begin(t *Task, c *Call, first bool) {
 	}
 	for i, s := range steps {
 		if s.Wait > 0 {
-			p.work.Go(func() { p.carryOut(t, steps[i:]) })
+			p.begins(func() { p.carryOut(t, steps[i:]) })
 			return
 		}
 		s.Do(t)
