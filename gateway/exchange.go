@@ -198,9 +198,12 @@ func (x *exchange) chooseUnread() {
 	}
 }
 
-// checkPath refuses a method sent to the path of another one.
+// checkPath refuses a method sent to the path of another one. Decode refuses an unknown method, at any path.
 func (x *exchange) checkPath() error {
-	if x.route.Method != "" && x.req.Method != x.route.Method {
+	if x.route.Method == "" || x.req.Method == x.route.Method {
+		return nil
+	}
+	if _, known := x.dialect.Route("POST", x.req.Method); known {
 		return task.Errorf(task.InvalidRequest,
 			"this path takes the method %q; send others to their own path, or to the mount point", x.route.Method).
 			WithField("method")

@@ -25,6 +25,11 @@ func TestPathsAndMethods(t *testing.T) {
 		{"/agents/one/notification/set", `{"jsonrpc":"2.0","id":1,"method":"notification/set","params":{}}`, 200,
 			`"field":"params.taskId"`},
 		{"/agents/one", `{"jsonrpc":"2.0","id":1,"method":"tasks/send","params":{}}`, 200, `-32601`},
+		{"/agents/one/rpc", `{"jsonrpc":"2.0","id":1,"method":"tasks/send","params":{}}`, 200, `-32601`},
+		{"/agents/one/notification/get", `{"jsonrpc":"2.0","id":1,"method":"rpc/x"}`, 200, `-32601`},
+		{"/agents/one/rpc", `{"jsonrpc":"1.0","id":1,"method":"tasks/send"}`, 200, `-32600`},
+		{"/agents/one/rpc", `{"jsonrpc":"2.0","id":1}`, 200, `-32600`},
+		{"/agents/one/rpc", `{"jsonrpc":"2.0","id":1,"method":"stream"}`, 200, `-32600`},
 		{"/agents/one/rpc", `{"jsonrpc":"2.0","id":1,"method":`, 200, `-32700`},
 		{"/agents/one/rpc", `{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"x":"` + strings.Repeat("y", 20<<10) +
 			`"}}`, 200, `"limit":"bytes"`},
