@@ -56,7 +56,7 @@ type App struct {
 
 	// Sources about revoked certificates, for each call, each open stream, and the verifier aip_revocation. See
 	// docs/certificates.md#certificates-that-are-revoked. Default: none; a certificate counts until it expires.
-	Revocation *Revocation `json:"revocation,omitempty"`
+	Revocation *pki.Revocation `json:"revocation,omitempty"`
 
 	// Records of AMP (v02.02) about each Partner with an aic, in amp_<type>_aip-gateway.jsonl. See
 	// docs/discovery.md#alive. Default: none.
@@ -99,12 +99,10 @@ type App struct {
 	pki           pki.Host            // what its sites show
 	configuration *node.Configuration // of the process
 
-	mu           sync.Mutex
-	members      []*Gateway       // handlers of this configuration; complete once all are provisioned
-	revocations  []rootRevocation // likewise
-	consoles     []*Console       // likewise
-	servers      doctor.Servers   // likewise
-	certificates certificates     // that Start has found
+	mu       sync.Mutex
+	members  []*Gateway     // handlers of this configuration; complete once all are provisioned
+	consoles []*Console     // likewise
+	servers  doctor.Servers // likewise
 }
 
 // CaddyModule returns the Caddy module information.
@@ -122,11 +120,11 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := events.(*caddyevents.App).On("stopping", a); err != nil {
 		return err
 	}
-	a.metrics = ctx.GetMetricsRegistry()
-	if err := register(a.metrics, a); err != nil {
+	if err := a.read(ctx); err != nil {
 		return err
 	}
-	if err := a.read(ctx); err != nil {
+	a.metrics = ctx.GetMetricsRegistry()
+	if err := a.register(a.metrics); err != nil {
 		return err
 	}
 	if a.AUN != nil {
@@ -142,7 +140,8 @@ func (a *App) read(ctx caddy.Context) (err error) {
 	if a.identities, err = readIdentities(a.Identities); err != nil {
 		return err
 	}
-	a.pki.Certificates, a.pki.Ready, a.pki.At = a.Certificates, a.configuration.Ready, a.partnersAt
+	a.pki.Process, a.pki.Configuration, a.pki.Certificates = processPKI, a.configuration, a.Certificates
+	a.pki.At, a.pki.Current = a.partnersAt, a.currentCertificates
 	if a.pki.Issuer, err = a.Issuer.Read(); err != nil {
 		return err
 	}
@@ -164,7 +163,7 @@ func (a *App) read(ctx caddy.Context) (err error) {
 			return err
 		}
 	}
-	err = errors.Join(a.loadStore(ctx), a.Notify.provision(), a.Revocation.provision(), a.AMP.provision(),
+	err = errors.Join(a.loadStore(ctx), a.Notify.provision(), a.askAboutRevocation(), a.AMP.provision(),
 		a.Discovery.provision(), a.Find.provision(a.Registry))
 	if a.Certificates != nil {
 		var follow func() (*node.Feed, error)
@@ -173,10 +172,15 @@ func (a *App) read(ctx caddy.Context) (err error) {
 		}
 		err = errors.Join(err, a.Certificates.Provision(ctx.Storage(), follow))
 	}
-	if a.Revocation != nil {
-		a.configuration.Trust.Ask(a.Revocation.checker)
-	}
 	return err
+}
+
+// askAboutRevocation has the sources of the option revocation decide about certificates.
+func (a *App) askAboutRevocation() error {
+	if a.Revocation == nil {
+		return nil
+	}
+	return a.pki.Ask(a.Revocation)
 }
 
 // PKI implements what the modules of the package pki find in the app.
@@ -242,17 +246,15 @@ func (a *App) Start() error {
 	a.assignTitles()
 	a.findSenders()
 	a.warnOfAddresses()
-	for _, r := range a.allRevocations() {
-		r.start()
-	}
+	a.pki.FollowSources()
 	a.Find.start()
 	var account pki.RegistryAccount
 	if a.account != nil {
 		account = a.account
 	}
-	a.Certificates.Start(aicsOf(a.members), a.checkers(), account, logOf("aip"))
+	a.Certificates.Start(aicsOf(a.members), a.pki.Checkers(), account, logOf("aip"))
 	a.Notify.guard.Closed = a.closedPlaces()
-	a.certificates = a.loadedCertificates()
+	a.pki.Loaded = a.loadedCertificates()
 	a.mounts = make(map[string][]*Gateway)
 	for _, g := range a.members {
 		a.mounts[g.name()] = append(a.mounts[g.name()], g)
@@ -269,7 +271,7 @@ func (a *App) Start() error {
 	a.warnOfUnrouted()
 	a.warnOfUnreachable(log)
 	a.warnOfSharedTasks()
-	a.warnOfCertificates(log, time.Now())
+	a.pki.WarnOfCertificates(log, time.Now())
 	admin := a.configuration.Node().Beside.(*openStore).admin
 	a.configuration.Go(func(ctx context.Context) { admin.KeepHistory(ctx, a.configuration) })
 	return nil
@@ -284,9 +286,7 @@ func (a *App) Stop() error {
 
 // Cleanup releases the store as soon as no request of this configuration is in flight.
 func (a *App) Cleanup() error {
-	for _, r := range a.allRevocations() {
-		r.stop()
-	}
+	a.pki.LeaveSources()
 	a.Find.stop()
 	a.Certificates.Close()
 	if a.feed != nil {

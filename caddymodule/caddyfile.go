@@ -75,7 +75,7 @@ func (a *App) readFrom(p *conf.Parser) {
 		"identities": func() { readIdentitySets(p, &a.Identities) },
 		"aun":        aunOption(p, &a.AUN),
 		"issuer":     pki.IssuerOption(p, &a.Issuer),
-		"revocation": revocationOption(p, &a.Revocation),
+		"revocation": pki.RevocationOption(p, &a.Revocation),
 		"amp":        ampOption(p, &a.AMP),
 		"discovery":  discoveryOption(p, &a.Discovery),
 		"find":       findOption(p, &a.Find),

@@ -146,7 +146,7 @@ https://:%s {
 	}
 	warned := func() (of []string) {
 		var out bytes.Buffer
-		app.warnOfCertificates(slog.New(slog.NewTextHandler(&out, nil)), time.Now())
+		app.pki.WarnOfCertificates(slog.New(slog.NewTextHandler(&out, nil)), time.Now())
 		for line := range strings.Lines(out.String()) {
 			_, use, _ := strings.Cut(line, "use=")
 			use, _, _ = strings.Cut(use, " ")

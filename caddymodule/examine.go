@@ -38,11 +38,9 @@ func (a *App) Setup(ctx caddy.Context, partners []doctor.Partner) (*doctor.Setup
 			g.describe(ctx, m)
 		}
 	}
-	for _, r := range a.allRevocations() {
-		for i := range r.Sources {
-			if r.Sources[i].isFile() { // the gateway that runs knows whether others answer
-				s.Lists = append(s.Lists, doctor.RevocationList{File: r.Sources[i].Location, MaxSize: r.maxSize()})
-			}
+	for _, r := range a.pki.Revocations() {
+		for _, file := range r.Files() { // the gateway that runs knows whether other sources answer
+			s.Lists = append(s.Lists, doctor.RevocationList{File: file, MaxSize: r.Largest()})
 		}
 	}
 	return s, nil

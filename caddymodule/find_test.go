@@ -5,8 +5,6 @@ package caddymodule
 import (
 	"strings"
 	"testing"
-
-	"github.com/aip-gateway/aip-gateway/trust/revocation"
 )
 
 // TestNoSuchSetting holds that settings are refused, in JSON too, that a registry does not have.
@@ -15,14 +13,6 @@ func TestNoSuchSetting(t *testing.T) {
 	t.Cleanup(f.stop)
 	if err := f.provision(nil); err == nil || !strings.Contains(err.Error(), "a registry is shown no certificate") {
 		t.Errorf("of find, the error is %v", err)
-	}
-	for _, s := range []RevocationSource{{Rate: 1}, {Timeout: 1}, {RefuseUnknown: true}} {
-		s.Kind, s.Location = string(revocation.Registry), "http://127.0.0.1"
-		r := &Revocation{Sources: []RevocationSource{s}}
-		t.Cleanup(r.stop)
-		if err := r.provision(); err == nil || !strings.Contains(err.Error(), "a registry has no rate") {
-			t.Errorf("of revocation, the error is %v", err)
-		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 	"github.com/aip-gateway/aip-gateway/front/httpfront"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
@@ -68,7 +69,7 @@ type ClientCertHeader struct {
 
 	// Sources for certificates below these roots, with a proxy or without. Handlers with one root have the same. Default:
 	// the option revocation.
-	Revocation *Revocation `json:"revocation,omitempty"`
+	Revocation *pki.Revocation `json:"revocation,omitempty"`
 }
 
 // JWT says which tokens of an issuer are proofs. The Leader is jwt:<issuer>|<name>.
@@ -344,7 +345,7 @@ func (i *Identity) authenticator(app *App) (a *authn.Authenticator, err error) {
 			return nil, err
 		}
 		if h.Revocation != nil {
-			if err := app.addRevocation(h.Revocation, roots); err != nil {
+			if err := app.pki.AskBelow(roots, h.Revocation); err != nil {
 				return nil, fmt.Errorf("identity: client_cert_header: %w", err)
 			}
 		}

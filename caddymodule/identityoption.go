@@ -2,7 +2,10 @@
 
 package caddymodule
 
-import "github.com/aip-gateway/aip-gateway/caddymodule/conf"
+import (
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
+)
 
 // identityOption returns what reads the option: the mode, or a block of proofs, or both. Syntax:
 //
@@ -89,7 +92,7 @@ func readClientCertHeader(p *conf.Parser, i *Identity) {
 	h := &ClientCertHeader{Header: args[0], Form: args[1], From: args[3:]}
 	i.ClientCertHeader = h
 	p.Block("client_cert_header", conf.Options{"trust_pool": p.Words(&h.TrustPool),
-		"intermediates": p.Words(&h.Intermediates), "revocation": revocationOption(p, &h.Revocation)})
+		"intermediates": p.Words(&h.Intermediates), "revocation": pki.RevocationOption(p, &h.Revocation)})
 }
 
 // readJWT reads the option jwt, or oidc, which names its issuer.

@@ -145,7 +145,9 @@ func TestRecordMetrics(t *testing.T) {
 	out := make(chan *prometheus.Desc)
 	go func() {
 		defer close(out)
-		collector{}.Describe(out)
+		for _, c := range new(App).collectors() {
+			c.Describe(out)
+		}
 	}()
 	var all []string
 	for d := range out {

@@ -7,13 +7,18 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 	"github.com/aip-gateway/aip-gateway/node"
 )
 
-// process is the state that all configurations share.
-var process = node.NewProcess(node.Host{Log: logOf, Exiting: caddy.Exiting})
+// The state that all configurations share.
+var (
+	process    = node.NewProcess(node.Host{Log: logOf, Exiting: caddy.Exiting})
+	processPKI = pki.NewProcess(process, logOf)
+)
 
 func init() {
+	caddy.RegisterModule(processPKI.RootPool())
 	process.Beside = openBeside
 	// Caddy's admin API serves it under /debug/vars.
 	expvar.Publish("aip", expvar.Func(func() any {

@@ -69,7 +69,7 @@ func (g *Gateway) provision(ctx caddy.Context) error {
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		server.RegisterConnContext(httpfront.WithConnection)
 		if !slices.ContainsFunc(app.(*App).members, func(o *Gateway) bool { return o.server == server }) {
-			server.RegisterConnState(noteHandshake)
+			server.RegisterConnState(processPKI.NoteHandshake)
 			server.RegisterOnStop(waitForLoops)
 		}
 		g.server, g.logsAccess = server, server.Logs != nil
@@ -344,7 +344,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 	}
 	g.leaders = guard
 	if g.Agent.TLS.Revocation {
-		if len(g.app.allRevocations()) == 0 {
+		if len(g.app.pki.Revocations()) == 0 {
 			return c, errors.New("agent: revocation in tls needs the global option aip { revocation { ... } }")
 		}
 		g.Agent.TLS.judge = g.app.configuration.Trust.JudgeServer

@@ -20,6 +20,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
 	"github.com/aip-gateway/aip-gateway/trust/revocation"
 )
@@ -27,8 +28,8 @@ import (
 // TestServerRevocation: a server whose certificate is revoked, or of which nothing is known, is no agent, whether its
 // name or its AIC says who it is.
 func TestServerRevocation(t *testing.T) {
-	pki := makePKI(t, devpki.Options{})
-	ca, shown := keyPair(t, devpki.File{Cert: pki.CA.Cert, Key: pki.CA.Key}), keyPair(t, pki.Server)
+	made := makePKI(t, devpki.Options{})
+	ca, shown := keyPair(t, devpki.File{Cert: made.CA.Cert, Key: made.CA.Key}), keyPair(t, made.Server)
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{shown}}
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -58,13 +59,16 @@ func TestServerRevocation(t *testing.T) {
 		"good": {list(), ""}, "revoked": {list(shown.Leaf.SerialNumber), revocation.Revoked},
 		"nothing is known": {filepath.Join(t.TempDir(), "none.crl"), revocation.NoAnswer},
 	} {
-		app := &App{Revocation: &Revocation{Sources: []RevocationSource{{Kind: "crl", Location: tt.list}}},
-			configuration: process.NewConfiguration()}
-		provisioned(t, app.Revocation).start()
-		app.configuration.Trust.Ask(app.Revocation.checker)
-		for _, meant := range []ServerIdentity{{}, {AIC: []string{string(pki.Server.AIC)}}} {
-			agent := AgentTLS{CA: []string{pki.CA.Cert}, ServerName: "localhost", ServerIdentity: meant, Revocation: true,
-				judge: app.configuration.Trust.JudgeServer}
+		host := &pki.Host{Process: processPKI, Configuration: process.NewConfiguration()}
+		crl := pki.RevocationSource{Kind: "crl", Location: tt.list}
+		if err := host.Ask(&pki.Revocation{Sources: []pki.RevocationSource{crl}}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(host.LeaveSources)
+		host.FollowSources()
+		for _, meant := range []ServerIdentity{{}, {AIC: []string{string(made.Server.AIC)}}} {
+			agent := AgentTLS{CA: []string{made.CA.Cert}, ServerName: "localhost", ServerIdentity: meant, Revocation: true,
+				judge: host.Configuration.Trust.JudgeServer}
 			config, err := agent.config(caddy.NewReplacer(), nil)
 			if err != nil {
 				t.Fatal(err)

@@ -43,6 +43,17 @@ func (s *Set) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
+// Collector returns a prometheus.Collector of all, which has collect send their values.
+func (s *Set) Collector(collect func(Samples)) prometheus.Collector { return collector{s, collect} }
+
+type collector struct {
+	*Set
+	collect func(Samples)
+}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(out chan<- prometheus.Metric) { c.collect(Samples{out}) }
+
 // Samples are the values that a prometheus.Collector collects.
 type Samples struct{ Out chan<- prometheus.Metric }
 

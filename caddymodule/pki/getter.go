@@ -62,7 +62,7 @@ func (g *CertificateGetter) Provision(ctx caddy.Context) error {
 func (g *CertificateGetter) GetCertificate(ctx context.Context, hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	ctx, cancel := context.WithTimeout(ctx, StartLimit)
 	defer cancel()
-	if err := g.host.Ready(ctx); err != nil {
+	if err := g.host.Configuration.Ready(ctx); err != nil {
 		return nil, err
 	}
 	if pair := g.choose(hello); pair != nil {

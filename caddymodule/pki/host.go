@@ -3,7 +3,6 @@
 package pki
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"sync"
@@ -13,23 +12,30 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/upstream/callerinfo"
 )
 
 // Host is what the modules of this package need of the app in whose configuration they stand.
 type Host struct {
+	Process *Process
+	// Configuration is the app's.
+	Configuration *node.Configuration
 	// Certificates are those that the app obtains; nil for none.
 	Certificates *Certificates
 	// Issuer signs tokens; nil for none.
 	Issuer *callerinfo.Issuer
-	// Ready waits until the app has started. The error is that of the context.
-	Ready func(context.Context) error
 	// At returns the AICs of the Partners that a handshake reaches, of those whose certificates are obtained; none where
 	// that is not known.
 	At func(*tls.ClientHelloInfo) []string
+	// Loaded are the certificates of files that are read once. The app sets them before the configuration has started.
+	Loaded Validities
+	// Current returns those that are renewed without a reload.
+	Current func() Validities
 
-	mu      sync.Mutex
-	getters []*CertificateGetter
+	mu          sync.Mutex
+	getters     []*CertificateGetter
+	revocations []rootRevocation
 }
 
 // StartLimit is how long a handshake waits for the app, which may start after the server.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/internal/shown"
@@ -156,9 +155,4 @@ func ReadBlock(p *conf.Parser, driver string, l *Limits, own conf.Options) {
 	}
 	maps.Copy(known, own)
 	p.Block("store "+driver, known)
-}
-
-// Measured is a driver with metrics, which Describe describes. Its open stores are prometheus.Collectors.
-type Measured interface {
-	Describe(out chan<- *prometheus.Desc)
 }

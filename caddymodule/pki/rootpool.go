@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package pki
 
 import (
 	"crypto/x509"
@@ -15,20 +15,23 @@ import (
 	"github.com/aip-gateway/aip-gateway/node"
 )
 
-func init() { caddy.RegisterModule(new(RootPool)) }
-
 // RootPool is a trust_pool of client_auth. A root taken out of its file counts no more within a minute: handshakes,
 // calls and streams under it end. A new root needs a reload.
 type RootPool struct {
 	// PEM files with CAs.
 	Files []string `json:"pem_files,omitempty"`
 
-	pool *node.Pool // nil before Provision
+	process *Process
+	pool    *node.Pool // nil before Provision
 }
 
+// RootPool returns the module. It needs no app, so it is registered with what it shares with all configurations.
+func (p *Process) RootPool() *RootPool { return &RootPool{process: p} }
+
 // CaddyModule returns the Caddy module information.
-func (*RootPool) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "tls.ca_pool.source.aip_file", New: func() caddy.Module { return new(RootPool) }}
+func (p *RootPool) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "tls.ca_pool.source.aip_file",
+		New: func() caddy.Module { return p.process.RootPool() }}
 }
 
 // errNoRoots refuses a pool by which no certificate could be verified.
@@ -40,7 +43,7 @@ func (p *RootPool) Provision(caddy.Context) error {
 		return errNoRoots
 	}
 	var err error
-	if p.pool, err = process.Roots.Use(p.Files, certfile.Read); err != nil {
+	if p.pool, err = p.process.node.Roots.Use(p.Files, certfile.Read); err != nil {
 		return fmt.Errorf("aip_file: %w", err)
 	}
 	return nil

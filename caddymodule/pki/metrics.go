@@ -1,8 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package pki
 
-import "time"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/metric"
+	"github.com/aip-gateway/aip-gateway/node"
+)
+
+var metrics metric.Set
 
 // The metrics of revocation and of roots.
 var (
@@ -27,32 +36,68 @@ var (
 		"Roots in the files of aip_file that a reload would put in use.")
 )
 
-// trust adds what concerns the certificates of callers.
-func (s samples) trust(a *App) {
-	for reason, n := range process.RefusedHandshakes.All() {
+// The metrics of certificates.
+var (
+	metricCertFrom = metrics.Gauge("certificate_not_before_timestamp_seconds",
+		"Since when a certificate of the configuration is valid, as Unix time.", "use", "file", "subject")
+	metricCertUntil = metrics.Gauge("certificate_not_after_timestamp_seconds",
+		"Until when a certificate of the configuration is valid, as Unix time.", "use", "file", "subject")
+)
+
+// samples are the values that a Host collects.
+type samples struct{ metric.Samples }
+
+// Describe implements prometheus.Collector.
+func (h *Host) Describe(out chan<- *prometheus.Desc) { metrics.Describe(out) }
+
+// Collect implements prometheus.Collector.
+func (h *Host) Collect(out chan<- prometheus.Metric) {
+	s := samples{metric.Samples{Out: out}}
+	s.process(h.Process)
+	s.trust(&h.Configuration.Trust)
+	if h.Configuration.Held() != nil {
+		s.validities(h.Loaded)
+		s.validities(h.Current())
+	}
+}
+
+// process adds what concerns the certificates of callers in all configurations.
+func (s samples) process(p *Process) {
+	for reason, n := range p.node.RefusedHandshakes.All() {
 		s.Add(metricRefusedHandshakes, float64(n), reason)
 	}
-	for reason, n := range process.RefusedCalls.All() {
+	for reason, n := range p.node.RefusedCalls.All() {
 		s.Add(metricRefusedCalls, float64(n), reason)
 	}
 	added := 0
-	for _, r := range process.Roots.Health() {
+	for _, r := range p.node.Roots.Health() {
 		added += len(r.NotInUse)
 	}
 	s.Add(metricRootsAdded, float64(added))
-	trust := &a.configuration.Trust
-	degraded, ok := trust.Degraded()
+}
+
+// trust adds what the sources of a configuration have said.
+func (s samples) trust(t *node.Trust) {
+	degraded, ok := t.Degraded()
 	if !ok {
 		return
 	}
 	s.Add(metricDegraded, float64(degraded))
-	for _, source := range trust.Sources() {
+	for _, source := range t.Sources() {
 		kind, location := string(source.Kind), source.Location
 		s.Flag(metricSourceUp, source.Err == nil, kind, location)
 		s.Add(metricSourceGood, unix(source.Good), kind, location)
 		s.Add(metricSourceNext, unix(source.NextUpdate), kind, location)
 		s.Add(metricSourceEntries, float64(source.Entries), kind, location)
 		s.Add(metricSourceUnasked, float64(source.Unasked), kind, location)
+	}
+}
+
+// validities adds until when certificates are valid.
+func (s samples) validities(all Validities) {
+	for c, valid := range all {
+		s.Add(metricCertFrom, float64(valid.from.Unix()), string(c.use), c.file, c.subject)
+		s.Add(metricCertUntil, float64(valid.until.Unix()), string(c.use), c.file, c.subject)
 	}
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package pki
 
 import (
 	"crypto/tls"
@@ -13,10 +13,10 @@ import (
 	"github.com/aip-gateway/aip-gateway/node"
 )
 
-// noteHandshake logs, at the end of a connection of a site, that its handshake has ended because the client's
+// NoteHandshake logs, at the end of a connection of a site, that its handshake has ended because the client's
 // certificate is not accepted. To the client that is an alert, and the server's own log has neither its name nor its
 // issuer.
-func noteHandshake(conn net.Conn, state http.ConnState) {
+func (p *Process) NoteHandshake(conn net.Conn, state http.ConnState) {
 	secure, ok := conn.(*tls.Conn)
 	if !ok || state != http.StateClosed || secure.ConnectionState().HandshakeComplete {
 		return
@@ -26,7 +26,7 @@ func noteHandshake(conn net.Conn, state http.ConnState) {
 	if !ok || len(refused.UnverifiedCertificates) == 0 || strings.Contains(refused.Error(), node.ErrRootRemoved.Error()) {
 		return
 	}
-	process.RefusedHandshakes.NoteAs(refusalOf(refused.Err), refused.UnverifiedCertificates, refused.Err)
+	p.node.RefusedHandshakes.NoteAs(refusalOf(refused.Err), refused.UnverifiedCertificates, refused.Err)
 }
 
 // refusalOf returns why a certificate could not be verified.

@@ -1,29 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package pki
 
 import (
-	"cmp"
-	"context"
 	"crypto/sha256"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
-	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
-	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/trust/revocation"
 )
-
-func init() { caddy.RegisterModule(new(RevocationVerifier)) }
 
 // Revocation says how it is found out which certificates of callers are revoked. Each certificate below the root needs
 // an answer of a source, or it is refused.
@@ -53,10 +45,6 @@ type Revocation struct {
 	key     string         // of shared
 }
 
-// checkers are those of all configurations, by their settings. A new configuration that has the same goes on with what
-// is known: else each reload would refuse callers until the sources have said again what they had said.
-var checkers = caddy.NewUsagePool()
-
 // sharedChecker is the checker of configurations with the same settings.
 type sharedChecker struct {
 	*revocation.Checker
@@ -64,15 +52,15 @@ type sharedChecker struct {
 	start sync.Once
 }
 
-// newSharedChecker returns a checker with the feeds of its registries. roots are those of each source.
-func newSharedChecker(config revocation.Config, roots [][]*x509.Certificate) (c *sharedChecker, err error) {
+// newChecker returns a checker with the feeds of its registries. roots are those of each source.
+func (p *Process) newChecker(config revocation.Config, roots [][]*x509.Certificate) (c *sharedChecker, err error) {
 	c = new(sharedChecker)
 	for i := range config.Sources {
 		s := &config.Sources[i]
 		if s.Kind != revocation.Registry {
 			continue
 		}
-		feed, err := process.Feeds.Use(s.Location, roots[i], logOf("aip"))
+		feed, err := p.node.Feeds.Use(s.Location, roots[i], p.log("aip"))
 		if err != nil {
 			c.leave()
 			return nil, err
@@ -99,7 +87,7 @@ func (c *sharedChecker) Destruct() error {
 	return nil
 }
 
-// parse returns what reads the option. Syntax:
+// RevocationOption returns what reads the option. Syntax:
 //
 //	revocation {
 //		crl      <file|url>...
@@ -125,7 +113,7 @@ func (c *sharedChecker) Destruct() error {
 //		grace    <duration>
 //		degrade  allow <duration>
 //	}
-func revocationOption(p *conf.Parser, into **Revocation) func() {
+func RevocationOption(p *conf.Parser, into **Revocation) func() {
 	return func() {
 		r := new(Revocation)
 		*into = r
@@ -151,10 +139,7 @@ func revocationOption(p *conf.Parser, into **Revocation) func() {
 
 // provision makes the checker, or takes that of a configuration that runs. It reads no list, and fetches nothing. stop
 // must be called afterwards.
-func (r *Revocation) provision() error {
-	if r == nil {
-		return nil
-	}
+func (r *Revocation) provision(p *Process) error {
 	config := revocation.Config{MaxSize: r.MaxSize, Refresh: time.Duration(r.Refresh),
 		Dir: filepath.Join(caddy.AppDataDir(), "aip-revocation"), MaxAge: time.Duration(r.MaxAge),
 		Grace: time.Duration(r.Grace), Degrade: time.Duration(r.Degrade)}
@@ -168,11 +153,9 @@ func (r *Revocation) provision() error {
 		}
 		config.Sources, roots = append(config.Sources, source), append(roots, of)
 	}
-	config.Agent, config.Log = pki.AgentOf, logOf("aip")
+	config.Agent, config.Log = AgentOf, p.log("aip")
 	r.key = string(key.Sum(nil))
-	shared, _, err := checkers.LoadOrNew(r.key, func() (caddy.Destructor, error) {
-		return newSharedChecker(config, roots)
-	})
+	shared, _, err := p.checkers.LoadOrNew(r.key, func() (caddy.Destructor, error) { return p.newChecker(config, roots) })
 	if err != nil {
 		return fmt.Errorf("revocation: %w", err)
 	}
@@ -186,76 +169,27 @@ func (r *Revocation) start() { r.shared.start.Do(r.checker.Start) }
 
 // stop ends the use of the checker; the last stop ends that. What is known goes on to count, for connections that are
 // open.
-func (r *Revocation) stop() {
+func (r *Revocation) stop(p *Process) {
 	if r.shared != nil {
-		_, _ = checkers.Delete(r.key) // which has no error
+		_, _ = p.checkers.Delete(r.key) // which has no error
 		r.shared = nil
 	}
 }
 
-// RevocationVerifier is a verifier of client_auth: handshakes with revoked certificates are refused, by the lists of
-// revocation. It sends no query.
-type RevocationVerifier struct{ app *App }
-
-// CaddyModule returns the Caddy module information.
-func (*RevocationVerifier) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "tls.client_auth.verifier.aip_revocation",
-		New: func() caddy.Module { return new(RevocationVerifier) }}
-}
-
-// Provision finds the sources.
-func (v *RevocationVerifier) Provision(ctx caddy.Context) error {
-	app, err := ctx.App("aip")
-	if err != nil {
-		return err
-	}
-	v.app = app.(*App)
-	if v.app.Revocation == nil {
-		return errors.New("aip_revocation needs sources: write the global option aip { revocation { crl <file> } }")
-	}
-	return nil
-}
-
-// UnmarshalCaddyfile sets up the verifier from a Caddyfile. Syntax:
-//
-//	verifier aip_revocation
-func (*RevocationVerifier) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return conf.ReadDirective(d)
-}
-
-// VerifyClientCertificate implements caddytls.ClientCertificateVerifier. Certificates that TLS has not verified are no
-// proof, and are not judged.
-func (v *RevocationVerifier) VerifyClientCertificate(_ [][]byte, chains [][]*x509.Certificate) (err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), pki.StartLimit)
-	defer cancel()
-	if len(chains) == 0 {
-		return nil
-	}
-	if bad := v.app.configuration.Ready(ctx); bad != nil {
-		return bad
-	}
-	for _, chain := range chains {
-		bad := v.app.configuration.Trust.CheckerOf(chain).Known(chain)
-		if bad == nil {
-			return nil
+// Files returns the files of lists.
+func (r *Revocation) Files() (files []string) {
+	for i := range r.Sources {
+		if r.Sources[i].isFile() {
+			files = append(files, r.Sources[i].Location)
 		}
-		err = cmp.Or(err, bad)
 	}
-	process.RefusedHandshakes.Note(chains[0], err)
-	return err
+	return files
 }
 
-// maxSize returns the size of the largest list, in bytes.
-func (r *Revocation) maxSize() int64 {
+// Largest returns the size of the largest list, in bytes.
+func (r *Revocation) Largest() int64 {
 	if r.MaxSize == 0 {
 		return 16 << 20
 	}
 	return r.MaxSize
 }
-
-// Interface guards.
-var (
-	_ caddy.Provisioner                  = (*RevocationVerifier)(nil)
-	_ caddyfile.Unmarshaler              = (*RevocationVerifier)(nil)
-	_ caddytls.ClientCertificateVerifier = (*RevocationVerifier)(nil)
-)
