@@ -23,9 +23,10 @@ import (
 func silent(string) *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // makePKI makes certificates for a test, in a directory of their own.
-func makePKI(t *testing.T) *devpki.PKI {
+func makePKI(t *testing.T, o devpki.Options) *devpki.PKI {
 	t.Helper()
-	made, err := devpki.Make(devpki.Options{Dir: t.TempDir()})
+	o.Dir = t.TempDir()
+	made, err := devpki.Make(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,11 +53,18 @@ func provisioned(t *testing.T, p *Process, r *Revocation) *Revocation {
 	return r
 }
 
-// startedHost returns the Host of a configuration that has started, over a store in memory, until the test ends.
-func startedHost(t *testing.T) *Host {
-	t.Helper()
+// newHost returns the Host of a configuration before its start, which is in use until the test ends.
+func newHost(t *testing.T) *Host {
 	process := node.NewProcess(node.Host{})
-	c := process.NewConfiguration()
+	h := &Host{Process: NewProcess(process, silent), Configuration: process.NewConfiguration()}
+	t.Cleanup(h.LeaveSources)
+	return h
+}
+
+// start starts the configuration of a Host, over a store in memory, until the test ends.
+func (h *Host) start(t *testing.T) {
+	t.Helper()
+	c := h.Configuration
 	if err := c.Open(node.Store{Driver: new(storememory.Store), Name: "memory"}); err != nil {
 		t.Fatal(err)
 	}
@@ -69,15 +77,12 @@ func startedHost(t *testing.T) *Host {
 			t.Error(err)
 		}
 	})
-	h := &Host{Process: NewProcess(process, silent), Configuration: c}
-	t.Cleanup(h.LeaveSources)
-	return h
 }
 
 // TestRevocationOverReload: a configuration with the same settings goes on with what is known, and one with others does
 // not. What is no longer in use is not found again.
 func TestRevocationOverReload(t *testing.T) {
-	roots, err := os.ReadFile(makePKI(t).CA.Cert)
+	roots, err := os.ReadFile(makePKI(t, devpki.Options{}).CA.Cert)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +103,7 @@ func TestRevocationOverReload(t *testing.T) {
 	if provisioned(t, p, changed); changed.checker == before.checker {
 		t.Error("a change of the settings is not put in force")
 	}
-	if roots, err = os.ReadFile(makePKI(t).CA.Cert); err == nil {
+	if roots, err = os.ReadFile(makePKI(t, devpki.Options{}).CA.Cert); err == nil {
 		err = os.WriteFile(ca, roots, 0o600)
 	}
 	if err != nil {
@@ -120,37 +125,43 @@ func TestRevocationOverReload(t *testing.T) {
 
 // TestVerifierOfRoot: a handshake is judged by the same sources as the calls that follow it.
 func TestVerifierOfRoot(t *testing.T) {
-	pki := makePKI(t)
+	pki := makePKI(t, devpki.Options{})
 	leaf, root := certificateIn(t, pki.Leader), certificateIn(t, pki.CA)
-	list := &Revocation{Sources: []RevocationSource{{Kind: string(revocation.CRL), Location: "none.crl"}}}
+	crl := RevocationSource{Kind: string(revocation.CRL), Location: "none.crl"}
 	asked := &Revocation{Sources: []RevocationSource{{Kind: string(revocation.OCSP), Location: "http://127.0.0.1:1"}}}
-	h := startedHost(t)
-	if err := h.Ask(list); err != nil {
-		t.Fatal(err)
-	}
 	chains := [][]*x509.Certificate{{leaf, root}}
-	v := &RevocationVerifier{h}
-	if err := v.VerifyClientCertificate(nil, chains); err == nil {
+	verify := func(below *Revocation) (*Host, error) {
+		h := newHost(t)
+		if err := h.Ask(&Revocation{Sources: []RevocationSource{crl}}); err != nil {
+			t.Fatal(err)
+		}
+		if below != nil {
+			if err := h.AskBelow([]*x509.Certificate{root}, below); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.start(t)
+		return h, (&RevocationVerifier{h}).VerifyClientCertificate(nil, chains)
+	}
+	h, err := verify(nil)
+	if err == nil {
 		t.Error("a certificate without a list is let in")
 	}
 	if n := h.Process.node.RefusedHandshakes.All()["no_answer"]; n != 1 {
 		t.Errorf("%d handshakes are counted as refused", n)
 	}
-	if err := h.AskBelow([]*x509.Certificate{root}, asked); err != nil {
-		t.Fatal(err)
-	}
-	if err := v.VerifyClientCertificate(nil, chains); err != nil {
+	if _, err := verify(asked); err != nil {
 		t.Errorf("a certificate that calls may ask about is refused in the handshake: %v", err)
 	}
 }
 
 // TestAskBelow: settings that are the same have one checker, whatever their roots, and one root has one block.
 func TestAskBelow(t *testing.T) {
-	one, two := certificateIn(t, makePKI(t).CA), certificateIn(t, makePKI(t).CA)
+	one, two := certificateIn(t, makePKI(t, devpki.Options{}).CA), certificateIn(t, makePKI(t, devpki.Options{}).CA)
 	settings := func(kind revocation.Kind) *Revocation {
 		return &Revocation{Sources: []RevocationSource{{Kind: string(kind), Location: "https://ca.example"}}}
 	}
-	h := startedHost(t)
+	h := newHost(t)
 	if h.asks() {
 		t.Error("sources were found before there are some")
 	}
