@@ -85,7 +85,7 @@ var outside = map[string][]string{
 		"translate/a2a/internal/extension", "translate/a2a/internal/part", "translate/a2a/internal/reply",
 		"translate/a2a/internal/rpc", "translate/a2a/internal/status", "translate/a2a/internal/webhook",
 		"cli/leader", "upstream/auntransport", "caddymodule/storejetstream"},
-	"go.opentelemetry.io/": {"front/group", "internal/tracing", "internal/measure", "caddymodule", "node",
+	"go.opentelemetry.io/": {"front/group", "internal/tracing", "internal/measure", "caddymodule/nodemetrics", "node",
 		"partner", "gateway",
 		"front/httpfront", "upstream/httptransport", "upstream/grpctransport", "notify",
 		"notify/delivery"},

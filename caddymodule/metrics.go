@@ -6,10 +6,13 @@ import (
 	"errors"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/nodemetrics"
 	"github.com/aip-gateway/aip-gateway/caddymodule/store"
 )
+
+func init() { nodemetrics.ExportFrom(prometheus.GathererFunc(gatherNewest)) }
 
 // register adds the metrics to those of a configuration.
 func (a *App) register(metrics *prometheus.Registry) error {
@@ -29,4 +32,13 @@ func (a *App) collectors() []prometheus.Collector {
 		records = a.AMP.Records
 	}
 	return append(nodemetrics.Collectors(process, a.configuration, records), &a.pki, store.NewCollector(a.configuration))
+}
+
+// gatherNewest gathers the metrics of the newest configuration. An exporter outlives configurations, while each of them
+// has a registry of its own.
+func gatherNewest() ([]*dto.MetricFamily, error) {
+	if a := newest(); a != nil {
+		return a.metrics.Gather()
+	}
+	return nil, nil
 }

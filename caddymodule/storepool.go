@@ -5,6 +5,7 @@ package caddymodule
 import (
 	"context"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/nodemetrics"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/operator"
 )
@@ -14,18 +15,18 @@ type openStore struct {
 	*node.Node
 
 	admin   *operator.Admin
-	metrics *metricsExporter
+	metrics *nodemetrics.Exporter
 }
 
 // openBeside opens the host's side of a node.
 func openBeside(n *node.Node) node.Beside {
-	return &openStore{Node: n, admin: openAdmin(n), metrics: newMetricsExporter(context.Background(), logOf("aip"))}
+	return &openStore{Node: n, admin: openAdmin(n), metrics: nodemetrics.NewExporter(context.Background(), logOf("aip"))}
 }
 
 // Close implements node.Beside.
 func (o *openStore) Close() {
 	o.admin.Close()
-	o.metrics.close()
+	o.metrics.Close()
 }
 
 // running returns the store of the running configuration; nil if none runs.

@@ -8,6 +8,8 @@
 //   - callers: what access tokens, policies and quotas have decided
 //   - tasks, webhooks and groups: what the node has
 //
+// An Exporter sends them, with Caddy's, through OpenTelemetry.
+//
 // The process's metrics are always there, the others while the configuration keeps its node open. Counts outlive
 // configurations, and so counters continue after a reload. The label agent is the name of the Partner for people.
 package nodemetrics

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package nodemetrics
 
 import (
 	"context"
@@ -9,35 +9,35 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 	bridge "go.opentelemetry.io/contrib/bridges/prometheus"
 	"go.opentelemetry.io/contrib/exporters/autoexport"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 )
 
-// metricsExporter exports Caddy's metrics, with those of the gateway, through OpenTelemetry.
-type metricsExporter struct {
+// Exporter exports Caddy's metrics, with those of the gateway, through OpenTelemetry.
+type Exporter struct {
 	sdk *sdkmetric.MeterProvider // nil if metrics are not exported
 	log *slog.Logger
 }
 
-func init() {
+// ExportFrom has all Exporters export what is gathered. It is called before the first of them.
+func ExportFrom(g prometheus.Gatherer) {
 	autoexport.WithFallbackMetricProducer(func(context.Context) (sdkmetric.Producer, error) {
-		return bridge.NewMetricProducer(bridge.WithGatherer(prometheus.GathererFunc(gatherNewest))), nil
+		return bridge.NewMetricProducer(bridge.WithGatherer(g)), nil
 	})
 }
 
-// newMetricsExporter returns an exporter of metrics as the environment variables of OpenTelemetry say.
-func newMetricsExporter(ctx context.Context, log *slog.Logger) *metricsExporter {
+// NewExporter returns an exporter of metrics as the environment variables of OpenTelemetry say.
+func NewExporter(ctx context.Context, log *slog.Logger) *Exporter {
 	if !exportsMetrics(os.Getenv) {
-		return new(metricsExporter)
+		return new(Exporter)
 	}
 	reader, err := autoexport.NewMetricReader(ctx)
 	if err != nil { // tasks are more important than their metrics
 		log.Error("metrics are not exported", "error", err)
-		return new(metricsExporter)
+		return new(Exporter)
 	}
-	return &metricsExporter{sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)), log}
+	return &Exporter{sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)), log}
 }
 
 // exportsMetrics reports whether the environment asks for metrics. The address of a receiver alone does not: it is set
@@ -47,20 +47,11 @@ func exportsMetrics(env func(string) string) bool {
 	return exporter != "" && exporter != "none" && env("OTEL_SDK_DISABLED") != "true"
 }
 
-// gatherNewest gathers the metrics of the newest configuration. An exporter outlives configurations, while each of them
-// has a registry of its own.
-func gatherNewest() ([]*dto.MetricFamily, error) {
-	if a := newest(); a != nil {
-		return a.metrics.Gather()
-	}
-	return nil, nil
-}
-
 // exportTimeout is how long the last export may take.
 const exportTimeout = 3 * time.Second
 
-// close exports for the last time.
-func (e *metricsExporter) close() {
+// Close exports for the last time.
+func (e *Exporter) Close() {
 	if e.sdk == nil {
 		return
 	}
