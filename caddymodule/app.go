@@ -163,7 +163,7 @@ func (a *App) read(ctx caddy.Context) (err error) {
 			return err
 		}
 	}
-	err = errors.Join(a.loadStore(ctx), a.Notify.provision(), a.askAboutRevocation(), a.AMP.provision(),
+	err = errors.Join(a.loadStore(ctx), a.Notify.provision(), a.pki.Ask(a.Revocation), a.AMP.provision(),
 		a.Discovery.provision(), a.Find.provision(a.Registry))
 	if a.Certificates != nil {
 		var follow func() (*node.Feed, error)
@@ -173,14 +173,6 @@ func (a *App) read(ctx caddy.Context) (err error) {
 		err = errors.Join(err, a.Certificates.Provision(ctx.Storage(), follow))
 	}
 	return err
-}
-
-// askAboutRevocation has the sources of the option revocation decide about certificates.
-func (a *App) askAboutRevocation() error {
-	if a.Revocation == nil {
-		return nil
-	}
-	return a.pki.Ask(a.Revocation)
 }
 
 // PKI implements what the modules of the package pki find in the app.

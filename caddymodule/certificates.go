@@ -3,8 +3,6 @@
 package caddymodule
 
 import (
-	"slices"
-
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
@@ -61,14 +59,4 @@ func (g *Gateway) hosts() []string {
 		return nil
 	}
 	return doctor.HostsOf(way.Site)
-}
-
-// trustedFiles returns the files that a server checks the certificates of callers against. Caddy forgets their names
-// when it has provisioned the server's policies, after the server's handlers.
-func trustedFiles(server *caddyhttp.Server) (files []string) {
-	for _, p := range server.TLSConnPolicies {
-		files = append(files, doctor.TrustFiles(p)...)
-	}
-	slices.Sort(files)
-	return slices.Compact(files)
 }

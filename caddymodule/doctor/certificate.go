@@ -44,9 +44,7 @@ func (c *configuration) examineCertificates(partners []mounted, now time.Time) (
 				findings = append(findings, examinePair(pair.Cert, pair.Key, x509.ExtKeyUsageClientAuth, now)...)
 			}
 		}
-		for _, policy := range partners[i].Policies {
-			pools = append(pools, TrustFiles(policy)...)
-		}
+		pools = append(pools, TrustFiles(partners[i].Policies...)...)
 	}
 	slices.Sort(pools)
 	for _, file := range slices.Compact(pools) {
@@ -62,20 +60,24 @@ func (c *configuration) examineCertificates(partners []mounted, now time.Time) (
 	return findings
 }
 
-// TrustFiles returns the files that clients' certificates are checked against.
-func TrustFiles(p *caddytls.ConnectionPolicy) []string {
-	if p == nil || p.ClientAuthentication == nil {
-		return nil
+// TrustFiles returns the files that clients' certificates are checked against, each once. Caddy forgets their names
+// when it has provisioned the policies of a server, after the server's handlers.
+func TrustFiles(policies ...*caddytls.ConnectionPolicy) (files []string) {
+	for _, p := range policies {
+		if p == nil || p.ClientAuthentication == nil {
+			continue
+		}
+		var pool struct {
+			Provider string   `json:"provider"`
+			Files    []string `json:"pem_files"`
+		}
+		if json.Unmarshal(p.ClientAuthentication.CARaw, &pool) == nil &&
+			(pool.Provider == "file" || pool.Provider == "aip_file") {
+			files = append(files, pool.Files...)
+		}
 	}
-	var pool struct {
-		Provider string   `json:"provider"`
-		Files    []string `json:"pem_files"`
-	}
-	if json.Unmarshal(p.ClientAuthentication.CARaw, &pool) != nil ||
-		pool.Provider != "file" && pool.Provider != "aip_file" {
-		return nil
-	}
-	return pool.Files
+	slices.Sort(files)
+	return slices.Compact(files)
 }
 
 // examinePair examines a certificate with its chain and its key, for the one use.

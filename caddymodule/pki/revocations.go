@@ -19,9 +19,12 @@ type rootRevocation struct {
 	roots []*x509.Certificate // none for those of the app
 }
 
-// Ask has the sources of the app decide about certificates, unless others do by their root. It is called before all
-// handlers are provisioned.
+// Ask has the sources of the app, if it has some, decide about certificates, unless others do by their root. It is
+// called before all handlers are provisioned.
 func (h *Host) Ask(r *Revocation) error {
+	if r == nil {
+		return nil
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.ask(r, nil)
