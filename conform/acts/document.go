@@ -145,7 +145,8 @@ type Step struct {
 	Repeat   *Repeat           `yaml:"repeat"`
 	DelayMS  int               `yaml:"delay_ms"`
 	WithinMS int               `yaml:"within_ms"`
-	// AbandonMS is after how long the caller hangs up. No answer until then is no failure.
+	// AbandonMS is after how long the test goes on without the answer, and is no failure. The request stays open until
+	// the test ends.
 	AbandonMS int `yaml:"abandon_ms"`
 }
 

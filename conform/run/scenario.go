@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/conform/acts"
@@ -23,6 +24,7 @@ type scenario struct {
 	streams map[string]*outcome
 	awaited map[string]int // events of a stream that an await has passed
 	last    *outcome       // with an exchange
+	behind  sync.WaitGroup // of abandoned requests
 }
 
 // one runs a test.
@@ -36,10 +38,11 @@ func (r *Runner) one(ctx context.Context, d *acts.Document, test *acts.Test, p *
 		result.Verdict = Skip
 		return result
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, millis(r.profile.Bounds.TestMS), errTest)
-	defer cancel()
 	t := &scenario{runner: r, test: test, scope: newScope(r, p, d), result: &result,
 		streams: make(map[string]*outcome), awaited: make(map[string]int)}
+	defer t.behind.Wait()
+	ctx, cancel := context.WithTimeoutCause(ctx, millis(r.profile.Bounds.TestMS), errTest)
+	defer cancel()
 	defer t.close()
 	t.conclude(t.run(ctx))
 	result.Took = time.Since(began)

@@ -170,15 +170,16 @@ func (t *scenario) send(ctx context.Context, s *acts.Step, v verifier) (*outcome
 	if s.WithinMS > 0 && s.OpenStream == "" {
 		timeout = millis(s.WithinMS)
 	}
-	if s.AbandonMS > 0 {
-		timeout = millis(s.AbandonMS)
-	}
 	fresh := s.ExpectHandshake != ""
 	client := t.runner.client(cmp.Or(s.As, "leader"), fresh)
 	if fresh {
 		defer client.Close()
 	}
-	o.exchange = client.Do(ctx, r, timeout)
+	if s.AbandonMS > 0 {
+		o.exchange = client.Abandon(ctx, r, timeout, millis(s.AbandonMS), &t.behind)
+	} else {
+		o.exchange = client.Do(ctx, r, timeout)
+	}
 	if err := context.Cause(ctx); err != nil {
 		if o.exchange.Stream != nil {
 			o.exchange.Stream.Cut()

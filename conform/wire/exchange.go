@@ -60,6 +60,33 @@ func (c *Client) Do(ctx context.Context, r Request, timeout time.Duration) *Exch
 	return e
 }
 
+// Abandon is Do, but returns after patience without the answer. The request stays open in one of behind, so that a slow
+// Partner gets all of it, until its answer comes or ctx ends.
+func (c *Client) Abandon(ctx context.Context, r Request, timeout, patience time.Duration,
+	behind *sync.WaitGroup) *Exchange {
+	answered, gone := make(chan *Exchange), make(chan struct{})
+	defer close(gone)
+	behind.Go(func() {
+		e := c.Do(ctx, r, timeout)
+		select {
+		case answered <- e:
+		case <-gone:
+			if e.Stream != nil {
+				e.Stream.Cut()
+			}
+		}
+	})
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	began := time.Now()
+	select {
+	case e := <-answered:
+		return e
+	case <-timer.C:
+		return &Exchange{Request: r, Identity: c.Identity.Name, Began: began, Took: patience, Err: errTimeout{patience}}
+	}
+}
+
 type errTimeout struct{ after time.Duration }
 
 func (e errTimeout) Error() string { return fmt.Sprintf("no answer within %v", e.after) }

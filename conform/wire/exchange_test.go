@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -73,6 +74,37 @@ func TestDo(t *testing.T) {
 	server.Close()
 	if e := do("/json", ""); !Unreachable(e.Err) {
 		t.Errorf("a closed server: %v", e.Err)
+	}
+}
+
+// TestAbandon has a server read a request after its caller went on, and answer with a stream.
+func TestAbandon(t *testing.T) {
+	abandoned, got := make(chan struct{}), make(chan string, 2)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		<-abandoned
+		body, err := io.ReadAll(r.Body)
+		got <- fmt.Sprintf("%s, %v", body, err)
+		partner(got).ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	client := NewClient(&Identity{}, Options{})
+	defer client.Close()
+	var behind sync.WaitGroup
+	e := client.Abandon(t.Context(), Request{Method: "POST", URL: server.URL + "/stream?open", Body: []byte("abc")},
+		10*time.Second, time.Nanosecond, &behind)
+	close(abandoned)
+	behind.Wait()
+	if want := "no complete answer: no answer within 1ns"; !TimedOut(e.Err) || e.Got() != want {
+		t.Errorf("got %s, want %s", e.Got(), want)
+	}
+	if diff := cmp.Diff([]string{"abc, <nil>", "HTTP/1.1"}, []string{<-got, <-got}); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+
+	r := Request{Method: "POST", URL: server.URL + "/moved"}
+	e = client.Abandon(t.Context(), r, 10*time.Second, time.Minute, &behind)
+	if behind.Wait(); e.Err != nil {
+		t.Errorf("an answer in time: %v", e.Err)
 	}
 }
 
