@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"fmt"
 	"net"
+	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -37,7 +39,14 @@ func (m *message) read(conn net.Conn) ([]byte, error) {
 	}
 }
 
-// promptAgent returns the URL of an agent of A2A v0.1 that answers every message at once, and allocates nothing for it.
+// textIn returns the text of the only part of a message, as it stands in the JSON of a request.
+func textIn(asked []byte) []byte {
+	_, text, _ := bytes.Cut(asked, []byte(`"parts":[{"type":"text","text":"`))
+	return text[:bytes.LastIndex(text, []byte(`"}]`))]
+}
+
+// promptAgent returns the URL of an agent of A2A v0.1 that answers every message at once with its text, and allocates
+// nothing for it.
 func promptAgent(t testing.TB) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -56,7 +65,7 @@ func promptAgent(t testing.TB) string {
 			}
 			serving.Go(func() {
 				defer conn.Close()
-				in, answer, out := message{make([]byte, 0, 8<<10)}, []byte(nil), []byte(nil)
+				in, answer, out := message{make([]byte, 0, maxStart)}, []byte(nil), []byte(nil)
 				for {
 					asked, err := in.read(conn)
 					if err != nil {
@@ -65,7 +74,8 @@ func promptAgent(t testing.TB) string {
 					answer = append(append(answer[:0], `{"jsonrpc":"2.0","id":"`...), between(asked, `"id":"`, `"`)...)
 					answer = append(append(answer, `","result":{"id":"`...), between(asked, `"params":{"id":"`, `"`)...)
 					answer = append(answer, `","status":{"state":"completed","message":{"role":"agent","parts":[{"type":"text",`+
-						`"text":"done"}]}},"artifacts":[{"index":0,"parts":[{"type":"text","text":"echo: hello"}]}]}}`...)
+						`"text":"done"}]}},"artifacts":[{"index":0,"parts":[{"type":"text","text":"echo: `...)
+					answer = append(append(answer, textIn(asked)...), `"}]}]}}`...)
 					out = append(out[:0], "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "...)
 					out = append(append(strconv.AppendInt(out, int64(len(answer)), 10), "\r\n\r\n"...), answer...)
 					if _, err := conn.Write(out); err != nil {
@@ -78,9 +88,13 @@ func promptAgent(t testing.TB) string {
 	return "http://" + l.Addr().String()
 }
 
-// starts returns a function that makes one call: a start that its agent answers at once, by Caddy's server over
-// HTTP/1.1, with the store on disk. The caller and the agent allocate nothing for it.
-func starts(t *testing.T) (call func()) {
+// maxStart is more than the size of any request or answer of starts, in bytes.
+const maxStart = 256 << 10
+
+// starts returns a function that makes one call: a start that its agent answers at once with the same text, by Caddy's
+// server over HTTP/1.1, with the store on disk. The caller and the agent allocate nothing for it. text is escaped for
+// JSON.
+func starts(t *testing.T, text string) (call func()) {
 	s := newSite(t)
 	s.agent = promptAgent(t)
 	s.mustLoad(s.config("", ""))
@@ -92,11 +106,11 @@ func starts(t *testing.T) (call func()) {
 	const first = 100000 // all ids have the same length
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"rpc","params":{"message":{"type":"message","id":"m",`+
 		`"sentAt":"2025-09-01T11:58:00+08:00","senderRole":"leader","senderId":"leader","command":"start",`+
-		`"dataItems":[{"type":"text","text":"hello"}],"sessionId":"session-1","taskId":"%d"}}}`, first)
+		`"dataItems":[{"type":"text","text":"%s"}],"sessionId":"session-1","taskId":"%d"}}}`, text, first)
 	request := fmt.Appendf(nil, "POST /rpc HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"+
 		"Content-Length: %d\r\n\r\n%s", s.addr, len(body), body)
 	id := len(request) - len(`100000"}}}`)
-	answer := message{make([]byte, 0, 8<<10)}
+	answer := message{make([]byte, 0, maxStart)}
 	n := int64(first)
 	return func() {
 		n++
@@ -106,7 +120,7 @@ func starts(t *testing.T) (call func()) {
 			_, err = answer.read(conn)
 		}
 		if err != nil || !bytes.Contains(answer.buf, []byte(`"awaiting-completion"`)) {
-			t.Fatalf("%v: %s", err, answer.buf)
+			t.Fatalf("%v: %.1000s", err, answer.buf)
 		}
 	}
 }
@@ -115,7 +129,37 @@ func starts(t *testing.T) (call func()) {
 // and the race detector, which drops what is pooled, some more.
 func TestStartBudget(t *testing.T) {
 	const budget = 160
-	if n := testing.AllocsPerRun(500, starts(t)); n > budget {
+	if n := testing.AllocsPerRun(500, starts(t, "hello")); n > budget {
 		t.Errorf("a start makes %v allocations, want at most %d", n, budget)
+	}
+}
+
+// TestTextBudget: a whole start with a text of 16 KiB, in and out, allocates no more than a given number of bytes. Source
+// code has many escapes.
+func TestTextBudget(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		budget     uint64
+	}{
+		{"plain", strings.Repeat("0123456789abcdef", 1<<10), 85 << 10},
+		{"escaped", strings.Repeat(`if a == \"b\" {\n\t\treturn`, 546), 140 << 10},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			call := starts(t, c.text)
+			const n = 500
+			for range n / 10 { // the pools fill
+				call()
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			for range n {
+				call()
+			}
+			runtime.ReadMemStats(&after)
+			each := (after.TotalAlloc - before.TotalAlloc) / n
+			if t.Logf("%d bytes of text, %d allocated", len(c.text), each); each > c.budget {
+				t.Errorf("a start allocates %d bytes, want at most %d", each, c.budget)
+			}
+		})
 	}
 }

@@ -251,3 +251,21 @@ type inPieces struct {
 }
 
 func (r *inPieces) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(len(p), r.most)]) }
+
+// TestBufferStaysSmall: a large answer with a length does not make the buffer of the connection larger.
+func TestBufferStaysSmall(t *testing.T) {
+	content := strings.Repeat("x", 5*smallBuffer)
+	c := NewConn(source{Reader: strings.NewReader(fmt.Sprintf(
+		"%sContent-Length: %d\r\n\r\n%s", begin, len(content), content))})
+	c.Begin(time.Minute)
+	if err := c.ReadHead(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(c)
+	if err != nil || string(got) != content {
+		t.Errorf("%d bytes were read, %v", len(got), err)
+	}
+	if len(c.buf) != smallBuffer {
+		t.Errorf("the buffer has %d bytes, want %d", len(c.buf), smallBuffer)
+	}
+}

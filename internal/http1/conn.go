@@ -264,7 +264,8 @@ func (c *Conn) fill() error {
 	free := len(c.buf) - c.end
 	n, err := c.read(c.buf[c.end:])
 	c.end += n
-	if c.start == 0 && c.end == n { // it was empty
+	// Only content read in small pieces needs a large buffer: of an answer with a length, the rest is read to its place.
+	if c.complete && c.framing != sized && c.start == 0 && c.end == n { // it was empty
 		switch {
 		case n == free && free < largeBuffer:
 			c.resize(largeBuffer)
