@@ -116,6 +116,15 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
+// WriteSome writes the part of p taken by the system at once, and waits for nothing. n is its length: 0 with TLS, and on
+// systems without a way to ask for it. Write follows for the rest.
+func (c *Conn) WriteSome(p []byte) (n int) {
+	if c.below != c.conn {
+		return 0
+	}
+	return c.socket.writeSome(p)
+}
+
 // SetIdleTimeout sets the time for which the server may send nothing from now on, and after whatever it sends; 0 is for
 // no limit.
 func (c *Conn) SetIdleTimeout(d time.Duration) {

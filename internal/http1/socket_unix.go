@@ -38,3 +38,15 @@ func (s *socket) known() bool { return s.raw != nil }
 
 // quiet reports whether there is nothing to read: neither bytes, nor an end, nor an error.
 func (s *socket) quiet() bool { return s.raw.Control(s.poll) == nil && s.n == 0 && s.err == nil }
+
+// writeSome writes what the system takes at once, and returns its number of bytes.
+func (s *socket) writeSome(p []byte) (n int) {
+	if s.raw == nil {
+		return 0
+	}
+	_ = s.raw.Write(func(fd uintptr) bool {
+		n, _ = unix.Write(int(fd), p)
+		return true
+	})
+	return max(n, 0) // an error is met again by the next write
+}

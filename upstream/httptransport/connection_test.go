@@ -316,6 +316,28 @@ func (s stalled) Read(p []byte) (int, error) {
 	}
 }
 
+// TestConnectionAfterLargeBody: requests with large bodies share a connection, if their agent reads each before it
+// answers.
+func TestConnectionAfterLargeBody(t *testing.T) {
+	a := newRawAgent(t, "http", func(conn net.Conn, in *bufio.Reader, _ int) {
+		for {
+			if _, err := readRequest(in); err != nil {
+				return
+			}
+			io.WriteString(conn, answered("{}"))
+		}
+	})
+	transport := a.transport(t)
+	for range 1000 {
+		if _, err := send(t.Context(), transport, requestOf(strings.Repeat("x", 20<<10))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := a.conns.Load(); n != 1 {
+		t.Errorf("%d connections were opened for 1000 requests", n)
+	}
+}
+
 // TestLargeBody: a large body arrives whole, and is not kept while the agent works.
 func TestLargeBody(t *testing.T) {
 	for _, scheme := range schemes {

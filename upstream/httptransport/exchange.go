@@ -22,7 +22,7 @@ import (
 )
 
 // The most of a stream's end, in time and bytes, to await after its last event, to use the connection again. Some
-// agents never end it.
+// agents never end it. So long, the end of a body's sending is awaited after the answer, too.
 const (
 	linger      = 20 * time.Millisecond
 	lingerBytes = 1 << 10
@@ -250,19 +250,36 @@ func (x *exchange) giveBack(end, sound bool) {
 	if x.unwatch != nil && !x.unwatch() {
 		sound = false
 	}
-	if x.sending != nil {
-		select {
-		case <-x.sending:
-		default: // the agent has answered before it has read the request
-			sound = false
-			conn.Abort()
-			<-x.sending
-		}
+	if x.sending != nil && !x.isSent(sound) { // the agent has answered before it has read the request
+		sound = false
+		conn.Abort()
+		<-x.sending
 	}
 	if sound {
 		x.transport.pool.Put(conn)
 	} else {
 		conn.Close()
+	}
+}
+
+// isSent reports whether another goroutine has written the body. To a goroutine that is about to end, it gives a moment
+// if the connection can be used again.
+func (x *exchange) isSent(sound bool) bool {
+	select {
+	case <-x.sending:
+		return true
+	default:
+	}
+	if !sound {
+		return false
+	}
+	moment := time.NewTimer(linger)
+	defer moment.Stop()
+	select {
+	case <-x.sending:
+		return true
+	case <-moment.C:
+		return false
 	}
 }
 

@@ -104,7 +104,9 @@ func (x *exchange) send(conn *http1.Conn) error {
 		x.conn = conn
 		switch {
 		case err == nil && x.request.large != nil:
-			x.sendBody(x.request.large)
+			if rest := x.request.large[conn.WriteSome(x.request.large):]; len(rest) > 0 {
+				x.sendBody(rest)
+			}
 		case errors.Is(err, http1.ErrSilent):
 			return err
 		case err != nil:
