@@ -46,6 +46,7 @@ var measurements = []measurement{
 	{"unary", unary},
 	{"unary-tls", unaryTLS},
 	{"latency", latencies},
+	{"texts", texts},
 	{"limits", limits},
 	{"stores", stores},
 	{"tuning", tuning},
@@ -83,7 +84,7 @@ func main() {
 		}
 	}
 	s := settings{report: newReport()}
-	which := flag.String("run", byDefault, "what to measure: these, latency, start, idle, aun and cluster")
+	which := flag.String("run", byDefault, "what to measure: these, latency, texts, start, idle, aun and cluster")
 	flag.StringVar(&s.caddy, "caddy", "../../caddy", "the binary that is measured")
 	flag.IntVar(&s.rounds, "rounds", 6, "pairs of rounds")
 	flag.DurationVar(&s.round, "round", 2*time.Second, "length of a round")
