@@ -134,8 +134,8 @@ func TestStartBudget(t *testing.T) {
 	}
 }
 
-// TestTextBudget: a whole start with a text of 16 KiB, in and out, allocates no more than a given number of bytes. Source
-// code has many escapes.
+// TestTextBudget: a whole start with a text of 16 KiB, in and out, allocates no more than a given number of bytes. The
+// second text has many escapes, as source code has.
 func TestTextBudget(t *testing.T) {
 	for _, c := range []struct {
 		name, text string

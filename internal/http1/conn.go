@@ -116,8 +116,8 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// WriteSome writes the part of p taken by the system at once, and waits for nothing. n is its length: 0 with TLS, and on
-// systems without a way to ask for it. Write follows for the rest.
+// WriteSome writes the part of p taken by the system at once, and waits for nothing. n is its length: 0 with TLS, and
+// on systems without a way to ask for it. Write follows for the rest.
 func (c *Conn) WriteSome(p []byte) (n int) {
 	if c.below != c.conn {
 		return 0

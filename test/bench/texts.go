@@ -68,7 +68,8 @@ func texts(ctx context.Context, o settings) error {
 		if err != nil {
 			return err
 		}
-		t := o.table(fmt.Sprintf("texts of %d KiB, %d a second", c.kib, c.rate), "per s", "p50 µs", "p99 µs", "CPU µs each")
+		title := fmt.Sprintf("texts of %d KiB, %d a second", c.kib, c.rate)
+		t := o.table(title, "per s", "p50 µs", "p99 µs", "CPU µs each")
 		t.row("reverse_proxy", summary(rounds[0])...)
 		t.row("aip_gateway", summary(rounds[1])...)
 	}
