@@ -9,8 +9,9 @@
 // and reads the answer. Of a body of more than 16 KiB it writes what the system takes at once, and another goroutine
 // the rest, since the agent may answer before it has read all. Deadlines take the place of timers, and are moved late:
 // a wait ended too early begins again. Before an idle connection is used, the system is asked whether anything can be
-// read from it, be it an end: then nothing is sent on it. Of a connection with TLS the system does not know all, since TLS reads ahead: the bytes held there
-// (http1.records) are looked at before the connection is kept, and before it is used. A sent request may have been
-// received, so the transport never sends it again; upstream.retry decides about it. An answer with two possible
-// framings, or refused by net/http, is an error; fuzz tests hold it to net/http, and TLS to no TLS.
+// read from it, be it an end: then nothing is sent on it. Of a connection with TLS the system does not know all, since
+// TLS reads ahead: the bytes held there (http1.records) are looked at before the connection is kept, and before it is
+// used. A sent request may have been received, so the transport never sends it again; upstream.retry decides about it.
+// An answer with two possible framings, or refused by net/http, is an error; fuzz tests hold it to net/http, and TLS to
+// no TLS.
 package http1
