@@ -16,7 +16,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/operator"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
-	"github.com/aip-gateway/aip-gateway/operator/history"
 )
 
 func init() { caddy.RegisterModule(new(Admin)) }
@@ -72,12 +71,9 @@ func runningAdmin() (*operator.Admin, error) {
 	return nil, &operator.Refusal{Status: http.StatusServiceUnavailable, Reason: "no aip_gateway is configured"}
 }
 
-// past is the history of the process. Like what is counted, it outlives configurations.
-var past = history.New()
-
 // openAdmin has the gateway answer operators, and other gateways.
 func openAdmin(n *node.Node) *operator.Admin {
-	return operator.Open(n, operator.Config{Log: logOf("aip"), Past: past,
+	return operator.Open(n, operator.Config{Log: logOf("aip"),
 		Of: func(c *node.Configuration) *operator.Configuration { return c.Host().(*App).operated }})
 }
 

@@ -264,8 +264,6 @@ func (a *App) Start() error {
 	a.warnOfUnreachable(log)
 	a.warnOfSharedTasks()
 	a.pki.WarnOfCertificates(log, time.Now())
-	admin := a.configuration.Node().Beside.(*openStore).admin
-	a.configuration.Go(func(ctx context.Context) { admin.KeepHistory(ctx, a.configuration) })
 	return nil
 }
 

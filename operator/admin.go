@@ -12,7 +12,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/acps/registry"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
-	"github.com/aip-gateway/aip-gateway/operator/history"
 	"github.com/aip-gateway/aip-gateway/replay/shard/ask"
 )
 
@@ -20,9 +19,8 @@ import (
 type Admin struct {
 	*node.Node
 
-	log  *slog.Logger
-	past *history.History
-	of   func(*node.Configuration) *Configuration
+	log *slog.Logger
+	of  func(*node.Configuration) *Configuration
 
 	routes  map[string]route // by path; those of the package but in tests
 	asked   *ask.Service[question, answered]
@@ -32,8 +30,7 @@ type Admin struct {
 
 // Config is the environment of an Admin.
 type Config struct {
-	Log  *slog.Logger     // of the process
-	Past *history.History // likewise: it outlives the node
+	Log *slog.Logger // of the process
 
 	// Of returns what the host has of a configuration.
 	Of func(*node.Configuration) *Configuration
@@ -74,7 +71,7 @@ type Registrant struct {
 
 // Open has the gateway answer operators, and other gateways whom they ask.
 func Open(n *node.Node, c Config) *Admin {
-	a := &Admin{Node: n, log: c.Log, past: c.Past, of: c.Of, routes: routes}
+	a := &Admin{Node: n, log: c.Log, of: c.Of, routes: routes}
 	a.asked = ask.New(a.Shards, "admin", a.answerOthers)
 	a.tails = openTails(a.Shards, a.Tasks.Process())
 	return a

@@ -21,7 +21,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
-	"github.com/aip-gateway/aip-gateway/operator/history"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -68,7 +67,7 @@ func newAlone(t *testing.T, change func(*node.Partner, *gateway.Config)) *aloneG
 	})
 	process := node.NewProcess(node.Host{})
 	process.Beside = func(n *node.Node) node.Beside {
-		p.Admin = Open(n, Config{Log: quiet, Past: history.New(),
+		p.Admin = Open(n, Config{Log: quiet,
 			Of: func(*node.Configuration) *Configuration { return &p.has }})
 		return p.Admin
 	}

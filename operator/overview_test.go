@@ -26,10 +26,8 @@ func TestOverviewsAreAdded(t *testing.T) {
 		a := adminapi.Activity{Calls: calls, Errors: 1, Failures: 2, First: tookOf(d.Counts()), Settled: tookOf(d.Counts())}
 		return &adminapi.Overview{Activity: a, Dead: 1,
 			Now: &adminapi.Levels{Tasks: map[string]int64{"working": 3}, Pending: 4, Streams: 5},
-			Points: []adminapi.OverviewPoint{{}, {Activity: a, Counted: float64(calls), Dead: 1, Working: 1, Waiting: 2,
-				Pending: 3, Streams: 4}},
 			Agents: []adminapi.AgentOverview{{AgentHealth: adminapi.AgentHealth{Partner: name, State: state}, Activity: a,
-				Running: 1, Queued: 2, Series: []uint64{0, calls}}}}
+				Running: 1, Queued: 2}}}
 	}
 	sum := of(3, time.Millisecond, adminapi.AgentUp, "a")
 	addOverview(sum, of(1, time.Second, adminapi.AgentDown, "a"))
@@ -46,11 +44,9 @@ func TestOverviewsAreAdded(t *testing.T) {
 	want := of(1, time.Second, adminapi.AgentUp, "b")
 	want.Activity, want.Dead = all, 3
 	want.Now = &adminapi.Levels{Tasks: map[string]int64{"working": 9}, Pending: 12, Streams: 15}
-	want.Points = []adminapi.OverviewPoint{{}, {Activity: all, Counted: 3, Dead: 3, Working: 3, Waiting: 6, Pending: 9,
-		Streams: 12}}
 	one := of(3, time.Millisecond, adminapi.AgentDown, "a").Agents[0]
 	addActivity(&one.Activity, &of(1, time.Second, "", "").Activity)
-	one.Running, one.Queued, one.Series = 2, 4, []uint64{0, 4}
+	one.Running, one.Queued = 2, 4
 	want.Agents = []adminapi.AgentOverview{one, want.Agents[0]}
 	if diff := cmp.Diff(want, sum); diff != "" {
 		t.Error(diff)
@@ -69,20 +65,15 @@ func TestOverview(t *testing.T) {
 	if diff := cmp.Diff(want, got.Now); diff != "" {
 		t.Errorf("the levels (-want +got):\n%s", diff)
 	}
-	last := got.Points[len(got.Points)-1]
 	if len(got.Agents) != 1 || got.Agents[0].Name != "maps" || got.Agents[0].State != adminapi.AgentUp ||
-		last.Working != 1 || last.Waiting != 1 || got.First.Count == 0 {
-		t.Errorf("the overview is %+v; the last point is %+v", got, last)
+		got.First.Count == 0 || got.Since.IsZero() {
+		t.Errorf("the overview is %+v", got)
 	}
 	var one adminapi.Overview
-	if p.ask("GET", adminapi.OverviewOf+"?since=5m&partner=maps", "", &one); one.Now != nil || len(one.Agents) != 1 {
+	if p.ask("GET", adminapi.OverviewOf+"?partner=maps", "", &one); one.Now != nil || len(one.Agents) != 1 {
 		t.Errorf("the overview of a Partner is %+v", one)
 	}
-	const since = `", but must be a duration from 1m to 24h, such as 5m or 6h`
 	p.refuses(map[string]string{
-		"GET " + adminapi.OverviewOf + "?since=1s":  `Bad Request: since is "1s` + since,
-		"GET " + adminapi.OverviewOf + "?since=2d":  `Bad Request: since is "2d` + since,
-		"GET " + adminapi.OverviewOf + "?since=odd": `Bad Request: since is "odd` + since,
 		"GET " + adminapi.OverviewOf + "?partner=Q": `Conflict: the Partner "Q" is not in the configuration`,
 	})
 	p.ask("POST", adminapi.CancelTask, `{"partner":"P","leader":"`+slow.Leader+`","task":"`+slow.Task+`"}`,

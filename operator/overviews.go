@@ -25,10 +25,13 @@ func allOverviews(a *Admin, r *http.Request, q question) (any, error) {
 	return sum, nil
 }
 
-// addOverview adds an overview of the same time. Its points are as long; there are as many, or those at the end count.
+// addOverview adds the overview of another gateway.
 func addOverview(into, of *adminapi.Overview) {
 	addActivity(&into.Activity, &of.Activity)
 	into.Dead += of.Dead
+	if of.Since.Before(into.Since) {
+		into.Since = of.Since
+	}
 	if into.Now != nil && of.Now != nil {
 		if into.Now.Tasks == nil { // of an answer without them
 			into.Now.Tasks = make(map[string]int64)
@@ -38,16 +41,6 @@ func addOverview(into, of *adminapi.Overview) {
 		}
 		into.Now.Pending += of.Now.Pending
 		into.Now.Streams += of.Now.Streams
-	}
-	for i := range min(len(into.Points), len(of.Points)) {
-		p, other := &into.Points[i], &of.Points[i]
-		addActivity(&p.Activity, &other.Activity)
-		p.Counted = max(p.Counted, other.Counted)
-		p.Dead += other.Dead
-		p.Working += other.Working
-		p.Waiting += other.Waiting
-		p.Pending += other.Pending
-		p.Streams += other.Streams
 	}
 	for i := range of.Agents {
 		addAgent(into, &of.Agents[i])
@@ -63,9 +56,6 @@ func addAgent(into *adminapi.Overview, of *adminapi.AgentOverview) {
 		addActivity(&a.Activity, &of.Activity)
 		a.Running += of.Running
 		a.Queued += of.Queued
-		for j := range min(len(a.Series), len(of.Series)) {
-			a.Series[j] += of.Series[j]
-		}
 		if a.State == adminapi.AgentUnknown || of.State == adminapi.AgentDown {
 			a.AgentHealth = of.AgentHealth
 		}

@@ -25,7 +25,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
-	"github.com/aip-gateway/aip-gateway/operator/history"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/replaytest"
@@ -75,7 +74,7 @@ func adminNodes(t *testing.T, n int) (all []*adminNode) {
 			t.Fatal(err)
 		}
 		n.Tasks.Configure(notify.Config{Dialects: gateway.Wire})
-		a.Admin = Open(n, Config{Log: quiet, Past: history.New()})
+		a.Admin = Open(n, Config{Log: quiet})
 		a.gateway, err = gateway.New(gateway.Config{
 			Process: &a.Process.Process, Callers: []translate.Server{aip.Server()}, Guard: new(identity.Guard),
 			Partner: partner.Config{Name: "P", Agent: busy{}, MaxEvents: 100, MaxBytes: 1 << 20,

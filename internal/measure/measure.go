@@ -75,14 +75,6 @@ func (c *Counts) Add(other Counts) {
 	}
 }
 
-// Sub returns the durations counted after other counts of the same histogram.
-func (c Counts) Sub(other Counts) Counts {
-	for i, n := range other {
-		c[i] -= min(n, c[i])
-	}
-	return c
-}
-
 // Total returns the number of durations.
 func (c Counts) Total() (n uint64) {
 	for _, one := range c {

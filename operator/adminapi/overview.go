@@ -11,7 +11,7 @@ import (
 // OverviewOf is the route of the overview.
 const OverviewOf = "/aip/overview" // GET: Overview
 
-// Overview is what the gateway has counted in the last time, and what there is now. Of several gateways that share a
+// Overview is what the gateway has counted since it began, and what there is now. Of several gateways that share a
 // store, it is what all of them have counted.
 type Overview struct {
 	Partial
@@ -19,16 +19,14 @@ type Overview struct {
 
 	Gateways []string `json:"gateways,omitempty"` // whose numbers these are; missing for one that is alone
 
-	From time.Time `json:"from"`          // when the first point begins; the gateway may have begun later
-	Step float64   `json:"step"`          // of each point, in seconds
-	Dead uint64    `json:"dead"`          // notifications that became dead letters in this time
-	Now  *Levels   `json:"now,omitempty"` // of all agents; missing for a query that names one
+	Since time.Time `json:"since"`         // when the first of the gateways began
+	Dead  uint64    `json:"dead"`          // notifications that became dead letters
+	Now   *Levels   `json:"now,omitempty"` // of all agents; missing, as Dead is, for a query that names one
 
-	Points []OverviewPoint `json:"points"` // the oldest first
 	Agents []AgentOverview `json:"agents"`
 }
 
-// Activity is what was counted in some time.
+// Activity is what was counted since the process began.
 type Activity struct {
 	Calls    uint64 `json:"calls"`        // that were answered
 	Errors   uint64 `json:"errors"`       // those of them that were answered with an error
@@ -45,18 +43,6 @@ type Took struct {
 	Buckets *measure.Counts `json:"buckets,omitempty"` // of the histogram of the metric; missing if there are none
 }
 
-// OverviewPoint is one point of time of an Overview.
-type OverviewPoint struct {
-	Activity
-
-	Counted float64 `json:"counted"` // seconds of it in which the gateway has counted; of the rest nothing is known
-	Dead    uint64  `json:"dead"`
-	Working int64   `json:"working"` // the highest number at once, as what follows
-	Waiting int64   `json:"waiting"`
-	Pending int64   `json:"pending"`
-	Streams int64   `json:"streams"`
-}
-
 // Levels are how much there is now.
 type Levels struct {
 	Tasks   map[string]int64 `json:"tasks"`   // that have not ended, by state
@@ -69,12 +55,11 @@ type AgentOverview struct {
 	AgentHealth
 	Activity
 
-	Running int64    `json:"running"` // requests that are open at the agent now
-	Queued  int64    `json:"queued"`  // turns that wait for a free one
-	Series  []uint64 `json:"series"`  // calls, by point
+	Running int64 `json:"running"` // requests that are open at the agent now
+	Queued  int64 `json:"queued"`  // turns that wait for a free one
 }
 
 // overviewRoutes is the route of the overview.
 var overviewRoutes = []Route{
-	{Path: OverviewOf, Method: "GET", Query: []string{"since", "partner"}, Console: MayRead},
+	{Path: OverviewOf, Method: "GET", Query: []string{"partner"}, Console: MayRead},
 }

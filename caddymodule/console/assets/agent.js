@@ -2,7 +2,7 @@
 import { follow, get } from "./api.js";
 import { agentFacts, foldedCard, list } from "./agents.js";
 import { badge, clean, differs, el, id, incomplete, link, message, setText, table } from "./dom.js";
-import { count, figures, spanLinks, spanOf } from "./figures.js";
+import { count, figures } from "./figures.js";
 import { followFailures, whose } from "./overview.js";
 
 export const title = "Agent";
@@ -21,7 +21,7 @@ export async function show(main, query, signal) {
     el("p", { class: "links" }, el("a", { href: link("tasks", { partner }), "data-row": true }, "Its tasks"), " ",
       el("a", { href: link("streams", { partner }), "data-row": true }, "Its open streams"), " ",
       el("a", { href: link("deliveries", { partner }), "data-row": true }, "Its deliveries")),
-    spanLinks("agent", query), lacks.element, of, numbers.element,
+    lacks.element, of, numbers.element,
     el("h2", {}, "Last failures"), failures, foldedCard(partner, signal),
     el("h2", {}, "Settings in force"), settings);
   followFailures(failures, { partner }, signal);
@@ -32,11 +32,11 @@ export async function show(main, query, signal) {
     if (differs(settings, text)) settings.replaceChildren(message(text, "error"));
   });
   await follow(signal, 5000, async () => {
-    const overview = await get("overview", { partner, since: spanOf(query) }, signal);
+    const overview = await get("overview", { partner }, signal);
     const [agent] = overview.agents;
     if (differs(note, "")) note.replaceChildren();
     if (differs(heading, [agent.name, agent.state])) heading.replaceChildren(clean(agent.name), " ", badge(agent.state));
-    const { calls, errors, failed_tasks: failed, first_event: first, rest, series, ...known } = agent;
+    const { calls, errors, failed_tasks: failed, first_event: first, rest, ...known } = agent;
     if (differs(facts, known)) facts.replaceChildren(list(allFacts(agent)));
     lacks.update(overview.missing);
     setText(of, whose(overview));

@@ -12,14 +12,6 @@ export function el(name, attributes = {}, ...children) {
   return element;
 }
 
-// svg makes an element of a drawing.
-export function svg(name, attributes = {}, ...children) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children.flat());
-  return element;
-}
-
 // setText changes the text of an element if it differs, so that nothing is painted in vain. It reports whether it did.
 export function setText(element, text) {
   if (element.textContent === text) return false;

@@ -1,9 +1,8 @@
 // All at a glance: the agents, what they do, and what fails.
 import { follow, get } from "./api.js";
-import { chart } from "./chart.js";
 import { agentName, badge, clean, differs, duration, el, head, incomplete, link, message, setText, shorten, table,
   time } from "./dom.js";
-import { both, count, counted, figures, percent, rate, ratesOf, spanLinks, spanOf } from "./figures.js";
+import { both, count, figures, percent } from "./figures.js";
 
 export const title = "Overview";
 
@@ -11,15 +10,15 @@ export async function show(main, query, signal) {
   const state = el("div", { "aria-live": "polite" });
   const of = el("p", { class: "count" });
   const lacks = incomplete();
-  const numbers = figures({ since: query.since });
-  const agents = agentTable(spanOf(query));
+  const numbers = figures({});
+  const agents = agentTable();
   const failures = el("div");
-  main.append(el("h1", {}, title), spanLinks("overview", { since: query.since }), state, lacks.element, of, numbers.element,
+  main.append(el("h1", {}, title), state, lacks.element, of, numbers.element,
     el("h2", {}, "Agents"), agents.element, el("h2", {}, "Last failures"), failures);
   followFailures(failures, {}, signal);
   await follow(signal, 5000, async () => {
     const [overview, health] = await Promise.all(
-      [get("overview", { since: spanOf(query) }, signal), get("health/ready", {}, signal)]);
+      [get("overview", {}, signal), get("health/ready", {}, signal)]);
     const notes = health.status === "ready" ? [] : health.reasons ?? [health.status];
     if (differs(state, notes)) state.replaceChildren(...notes.map((text) => message(`Not ready: ${text}`, "error")));
     lacks.update(overview.missing);
@@ -31,17 +30,15 @@ export async function show(main, query, signal) {
   });
 }
 
-// whose says which gateways have counted, and for how long, if that is less than what is shown.
+// whose says which gateways have counted, and for how long.
 export function whose(overview) {
-  const known = counted(overview);
   const gateways = overview.gateways?.length > 1 ? `Of ${overview.gateways.map(clean).join(", ")} together. ` : "";
-  return gateways + (known < overview.step * overview.points.length * 0.95
-    ? `The gateway has counted for ${duration(known * 1000)}.` : "");
+  return `${gateways}Counted since the start, ${duration(Date.now() - Date.parse(overview.since))} ago.`;
 }
 
 // agentTable makes a table of agents whose rows stay the same.
-function agentTable(since) {
-  const names = ["Agent", "Health", "Calls", "Curve", "Errors", "Failed tasks", "Running", "Queued", "First event p50 · p99",
+function agentTable() {
+  const names = ["Agent", "Health", "Calls", "Errors", "Failed tasks", "Running", "Queued", "First event p50 · p99",
     "Rest p50 · p99"];
   const rows = new Map();
   const body = el("tbody");
@@ -58,8 +55,8 @@ function agentTable(since) {
       }
       overview.agents.forEach((agent, i) => {
         let row = rows.get(agent.partner);
-        if (!row) rows.set(agent.partner, row = agentRow(names, agent, since));
-        row.update(agent, overview);
+        if (!row) rows.set(agent.partner, row = agentRow(names, agent));
+        row.update(agent);
         if (body.children[i] !== row.element) body.insertBefore(row.element, body.children[i] ?? null);
       });
       list.hidden = known.size === 0;
@@ -68,25 +65,22 @@ function agentTable(since) {
   };
 }
 
-function agentRow(names, { name, partner }, since) {
-  const drawn = chart(`Calls of ${clean(name)}`, "");
+function agentRow(names, { name, partner }) {
   const failed = el("a", { href: link("tasks", { partner: name, state: "failed" }) });
   const cells = names.map((label) => el("td", { "data-label": label }));
-  const [agent, health, calls, curve, errors, failures, running, queued, first, rest] = cells;
-  const shown = el("a", { href: link("agent", { partner: name, since }), title: clean(partner), "data-row": true });
+  const [agent, health, calls, errors, failures, running, queued, first, rest] = cells;
+  const shown = el("a", { href: link("agent", { partner: name }), title: clean(partner), "data-row": true });
   agent.append(shown);
-  curve.append(drawn.element);
   failures.append(failed);
   return {
     element: el("tr", {}, cells),
-    update(now, overview) {
+    update(now) {
       setText(shown, clean(now.name));
       if (differs(health, [now.state, now.reason])) {
         health.replaceChildren(el("span", { title: clean(now.reason) }, badge(now.state), " ",
           el("span", { class: "why" }, clean(now.reason))));
       }
-      setText(calls, rate(now.calls, counted(overview)));
-      drawn.update([ratesOf(now.series, overview)], calls.textContent);
+      setText(calls, count(now.calls));
       setText(errors, percent(now.errors, now.calls));
       setText(failed, count(now.failed_tasks));
       setText(running, count(now.running));
