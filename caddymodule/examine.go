@@ -39,9 +39,7 @@ func (a *App) Setup(ctx caddy.Context, partners []doctor.Partner) (*doctor.Setup
 		}
 	}
 	for _, r := range a.pki.Revocations() {
-		for _, file := range r.Files() { // the gateway that runs knows whether other sources answer
-			s.Lists = append(s.Lists, doctor.RevocationList{File: file, MaxSize: r.Largest()})
-		}
+		s.Lists = append(s.Lists, r.Files()...) // the gateway that runs knows whether other sources answer
 	}
 	return s, nil
 }

@@ -168,6 +168,8 @@ func TestMistakes(t *testing.T) {
 				`Caddyfile:3`},
 		{app("eab {file.eab.json}"),
 			`'aip': "eab" belongs into certificates: write certificates <directory> { eab ... }, at Caddyfile:3`},
+		{app("revocation {\nacps https://ca.example {\nrate 50/m\n}\n}"),
+			`'aip': "rate" belongs into revocation: write revocation { rate ... }, at Caddyfile:5`},
 		{gateway("idenity off"),
 			`'aip_gateway': travel: there is no "idenity" in aip_gateway; did you mean "identity"?, at ` +
 				`Caddyfile:3`},

@@ -35,7 +35,7 @@ var samples = map[string]string{
 	"aip registry url":                           "https://registry.example",
 	"aip find registry url":                      "https://registry.example",
 	"aip find agent dialect":                     "aip/2", "aip traces link url": "https://example.com/{trace_id}",
-	"aip registry ontology url": "https://o.example", "aip amp directory": "/tmp", "aip revocation ocsp n": "9",
+	"aip registry ontology url": "https://o.example", "aip amp directory": "/tmp", "aip revocation n": "9",
 	"aip_gateway group inbox url": "amqps://mq.example.com/acps", "store jetstream url": "nats://a",
 	"aip_gateway identity accept dialect": "a2a", "aip_gateway agent dialect": "a2a/1.0",
 	"aip_gateway dialect": "a2a/1.0", "aip_gateway base_path path": "/x",

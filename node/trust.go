@@ -64,16 +64,6 @@ func (t *Trust) checkers() (all []*revocation.Checker) {
 	return all
 }
 
-// Degraded returns how often a checker has let in a certificate without knowing anything newer, and whether there is a
-// checker.
-func (t *Trust) Degraded() (n uint64, ok bool) {
-	all := t.checkers()
-	for _, c := range all {
-		n += c.Degraded()
-	}
-	return n, len(all) > 0
-}
-
 // Sources returns the state of all sources. A source of two checkers is there once.
 func (t *Trust) Sources() (all []revocation.Health) {
 	for _, c := range t.checkers() {

@@ -11,20 +11,23 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
+	"github.com/aip-gateway/aip-gateway/trust/revocation"
 )
 
 // revocation says whether a file with lists can be used. Whether they are signed by an issuer of Leaders is
 // known when one of its Leaders has called: the state of a gateway that runs has that.
-func (e *examination) revocation(l RevocationList, now time.Time) {
+func (e *examination) revocation(file string, now time.Time) {
 	const until = "; until it is there, the certificates of its issuer are refused"
 	add := func(s Status, format string, args ...any) {
-		e.add(CheckRevocation, s, l.File, fmt.Sprintf(format, args...))
+		e.add(CheckRevocation, s, file, fmt.Sprintf(format, args...))
 	}
-	if info, err := os.Stat(caddy.NewReplacer().ReplaceAll(l.File, "")); err == nil && info.Size() > l.MaxSize {
-		add(Broken, "it has %d bytes, and max_size is %d; set max_size", info.Size(), l.MaxSize)
+	if info, err := os.Stat(caddy.NewReplacer().ReplaceAll(file, "")); err == nil &&
+		info.Size() > revocation.DefaultMaxSize {
+		add(Broken, "it has %d bytes, and a list may have %d; divide it by its scope", info.Size(),
+			revocation.DefaultMaxSize)
 		return
 	}
-	lists, err := certfile.ReadLists(l.File)
+	lists, err := certfile.ReadLists(file)
 	if err != nil {
 		add(Broken, "%v%s", err, until)
 	}

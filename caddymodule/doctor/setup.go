@@ -20,7 +20,7 @@ type Setup struct {
 	InMemory bool // the store loses its contents with the process
 	Mounts   []Mount
 	Obtained []Obtained
-	Lists    []RevocationList
+	Lists    []string // files with lists of revoked certificates
 }
 
 // Store is the store of a Setup.
@@ -142,10 +142,4 @@ type Obtained struct {
 	Status       agentca.Status
 	Unreadable   error // why there is no Status
 	NoCredential error // why no account at the authority can be made; nil if one can, or none is needed
-}
-
-// RevocationList is a file with lists of revoked certificates.
-type RevocationList struct {
-	File    string
-	MaxSize int64 // in bytes
 }

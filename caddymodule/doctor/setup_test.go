@@ -112,9 +112,9 @@ func TestExamineSetup(t *testing.T) {
 		"certificates that cannot be read": {setup: Setup{Obtained: []Obtained{{Unreadable: errors.New("denied")}}},
 			check: CheckCertificate, want: []string{"error its certificates cannot "}},
 
-		"an empty list": {setup: Setup{Lists: []RevocationList{{empty, 10}}}, check: CheckRevocation, want: []string{
+		"an empty list": {setup: Setup{Lists: []string{empty}}, check: CheckRevocation, want: []string{
 			"error it holds no list of revo"}},
-		"a missing list": {setup: Setup{Lists: []RevocationList{{"none", 10}}}, check: CheckRevocation, want: []string{
+		"a missing list": {setup: Setup{Lists: []string{"none"}}, check: CheckRevocation, want: []string{
 			"error it cannot be read (open "}},
 	} {
 		if c.mount.Agent.Dialect == nil {

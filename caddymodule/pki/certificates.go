@@ -131,7 +131,7 @@ func (c *Certificates) Provision(storage agentca.Storage, follow func() (*node.F
 	}
 	authority.Path = ""
 	c.status, err = revocation.New(revocation.Config{Log: slog.New(slog.DiscardHandler), Agent: AgentOf,
-		Sources: []revocation.Source{{Kind: revocation.ACPS, Location: authority.String(), Roots: roots}}})
+		Sources: []revocation.Source{{Kind: revocation.ACPS, Location: authority.String()}}, Roots: roots})
 	if err != nil {
 		return fmt.Errorf("certificates: %w", err)
 	}

@@ -26,8 +26,6 @@ var (
 		"Revoked certificates in the list of a source, or inactive agents of a registry.", "kind", "location")
 	metricSourceUnasked = metrics.Counter("revocation_source_unasked_total",
 		"Times that a source was not asked about a certificate, since its rate was used up.", "kind", "location")
-	metricDegraded = metrics.Counter("revocation_degraded_total",
-		"Times that a certificate was let in of which nothing newer was known, since the settings of revocation were loaded.")
 	metricRefusedHandshakes = metrics.Counter("handshakes_refused_total",
 		"Handshakes of callers whose verified certificate does not count, by the reason.", "reason")
 	metricRefusedCalls = metrics.Counter("certificates_refused_total",
@@ -78,11 +76,6 @@ func (s samples) process(p *Process) {
 
 // trust adds what the sources of a configuration have said.
 func (s samples) trust(t *node.Trust) {
-	degraded, ok := t.Degraded()
-	if !ok {
-		return
-	}
-	s.Add(metricDegraded, float64(degraded))
 	for _, source := range t.Sources() {
 		kind, location := string(source.Kind), source.Location
 		s.Flag(metricSourceUp, source.Err == nil, kind, location)

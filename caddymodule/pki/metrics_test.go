@@ -55,7 +55,6 @@ func TestMetrics(t *testing.T) {
 		"aip_revocation_source_next_update_timestamp_seconds" + source:                       0,
 		"aip_revocation_source_entries" + source:                                             0,
 		"aip_revocation_source_unasked_total" + source:                                       0,
-		"aip_revocation_degraded_total":                                                      0,
 		`aip_handshakes_refused_total{reason="no_answer"}`:                                   1,
 		`aip_certificates_refused_total{reason="no_answer"}`:                                 0,
 		"aip_roots_not_in_use": 0,

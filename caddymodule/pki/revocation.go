@@ -7,11 +7,14 @@ import (
 	"crypto/x509"
 	"fmt"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/trust/revocation"
@@ -23,22 +26,21 @@ type Revocation struct {
 	// Sources count in their order, but lists before all others. One is required.
 	Sources []RevocationSource `json:"sources,omitempty"`
 
-	// The largest list. Default: 16 MiB.
-	MaxSize int64 `json:"max_size,omitempty"`
+	// PEM files with the roots of the sources' certificates for https. Default: the system's.
+	CA []string `json:"ca,omitempty"`
 
-	// The interval for URLs of lists, and for questions about certificates in use; shorter near an end, after a failure,
-	// and with max_age. Default: 5m.
-	Refresh caddy.Duration `json:"refresh,omitempty"`
+	// Requests a minute to each source of ocsp or acps. Default: 50.
+	Rate int `json:"rate,omitempty"`
 
-	// The greatest age of a source's last good answer, even before its end. An older one refuses. Default: any age.
+	// Refuses a certificate unknown to such a source. Default: it is no answer.
+	RefuseUnknown bool `json:"refuse_unknown,omitempty"`
+
+	// The greatest age of a source's last good answer, even before its end. An older one refuses. Sources are asked again
+	// after half of it, and 5 minutes at the latest. Default: any age.
 	MaxAge caddy.Duration `json:"max_age,omitempty"`
 
 	// The time for a list or an answer to count after its end. Default: none.
 	Grace caddy.Duration `json:"grace,omitempty"`
-
-	// The time after the end of a list to let callers in without news of them; each is counted and logged. Revoked ones
-	// stay refused. Default: none.
-	Degrade caddy.Duration `json:"degrade,omitempty"`
 
 	checker *revocation.Checker
 	shared  *sharedChecker // while it is in use
@@ -52,15 +54,15 @@ type sharedChecker struct {
 	start sync.Once
 }
 
-// newChecker returns a checker with the feeds of its registries. roots are those of each source.
-func (p *Process) newChecker(config revocation.Config, roots [][]*x509.Certificate) (c *sharedChecker, err error) {
+// newChecker returns a checker with the feeds of its registries. roots are those of config.
+func (p *Process) newChecker(config revocation.Config, roots []*x509.Certificate) (c *sharedChecker, err error) {
 	c = new(sharedChecker)
 	for i := range config.Sources {
 		s := &config.Sources[i]
 		if s.Kind != revocation.Registry {
 			continue
 		}
-		feed, err := p.node.Feeds.Use(s.Location, roots[i], p.log("aip"))
+		feed, err := p.node.Feeds.Use(s.Location, roots, p.log("aip"))
 		if err != nil {
 			c.leave()
 			return nil, err
@@ -92,26 +94,14 @@ func (c *sharedChecker) Destruct() error {
 //	revocation {
 //		crl      <file|url>...
 //		ocsp     staple
-//		ocsp     query [<url>] {
-//			rate    <n>/m
-//			timeout <duration>
-//			ca      <file>...
-//			unknown refuse
-//		}
-//		acps <url> {
-//			rate    <n>/m
-//			timeout <duration>
-//			ca      <file>...
-//			unknown refuse
-//		}
-//		registry <url> {
-//			ca <file>...
-//		}
-//		max_size <size>
-//		refresh  <duration>
+//		ocsp     query [<url>]
+//		acps     <url>
+//		registry <url>
+//		ca       <file>...
+//		rate     <n>/m
+//		unknown  refuse
 //		max_age  <duration>
 //		grace    <duration>
-//		degrade  allow <duration>
 //	}
 func RevocationOption(p *conf.Parser, into **Revocation) func() {
 	return func() {
@@ -122,17 +112,17 @@ func RevocationOption(p *conf.Parser, into **Revocation) func() {
 			"ocsp":     ocspOption(p, &r.Sources),
 			"acps":     sourceOption(p, revocation.ACPS, &r.Sources),
 			"registry": sourceOption(p, revocation.Registry, &r.Sources),
-			"max_size": conf.Size(p, &r.MaxSize),
-			"refresh":  p.Duration(&r.Refresh),
-			"max_age":  p.Duration(&r.MaxAge),
-			"grace":    p.Duration(&r.Grace),
-			"degrade": func() {
-				if !p.NextArg() || p.Val() != "allow" {
-					p.Fail("degrade is written as: degrade allow 4h")
-					return
+			"ca":       p.Words(&r.CA),
+			"rate": conf.Value(p, &r.Rate, "a number a minute, such as 50/m", func(text string) (int, error) {
+				return strconv.Atoi(strings.TrimSuffix(text, "/m"))
+			}),
+			"unknown": func() {
+				if r.RefuseUnknown = p.NextArg() && p.Val() == "refuse"; !r.RefuseUnknown {
+					p.Fail("unknown is written as: unknown refuse")
 				}
-				p.Duration(&r.Degrade)()
 			},
+			"max_age": p.Duration(&r.MaxAge),
+			"grace":   p.Duration(&r.Grace),
 		})()
 	}
 }
@@ -140,20 +130,26 @@ func RevocationOption(p *conf.Parser, into **Revocation) func() {
 // provision makes the checker, or takes that of a configuration that runs. It reads no list, and fetches nothing. stop
 // must be called afterwards.
 func (r *Revocation) provision(p *Process) error {
-	config := revocation.Config{MaxSize: r.MaxSize, Refresh: time.Duration(r.Refresh),
-		Dir: filepath.Join(caddy.AppDataDir(), "aip-revocation"), MaxAge: time.Duration(r.MaxAge),
-		Grace: time.Duration(r.Grace), Degrade: time.Duration(r.Degrade)}
-	key := sha256.New()
-	fmt.Fprintf(key, "%+v", config)
-	var roots [][]*x509.Certificate
+	config := revocation.Config{Rate: r.Rate, RefuseUnknown: r.RefuseUnknown,
+		Dir:    filepath.Join(caddy.AppDataDir(), "aip-revocation"),
+		MaxAge: time.Duration(r.MaxAge), Grace: time.Duration(r.Grace)}
 	for i := range r.Sources {
-		source, of, err := r.Sources[i].config(key)
+		source, err := r.Sources[i].config()
 		if err != nil {
 			return err
 		}
-		config.Sources, roots = append(config.Sources, source), append(roots, of)
+		config.Sources = append(config.Sources, source)
 	}
-	config.Agent, config.Log = AgentOf, p.log("aip")
+	roots, err := certfile.ReadRoots(r.CA)
+	if err != nil {
+		return fmt.Errorf("revocation: %w", err)
+	}
+	key := sha256.New()
+	fmt.Fprintf(key, "%+v", config)
+	for _, cert := range roots {
+		key.Write(cert.Raw)
+	}
+	config.Roots, config.Agent, config.Log = node.PoolOf(roots), AgentOf, p.log("aip")
 	r.key = string(key.Sum(nil))
 	shared, _, err := p.checkers.LoadOrNew(r.key, func() (caddy.Destructor, error) { return p.newChecker(config, roots) })
 	if err != nil {
@@ -184,12 +180,4 @@ func (r *Revocation) Files() (files []string) {
 		}
 	}
 	return files
-}
-
-// Largest returns the size of the largest list, in bytes.
-func (r *Revocation) Largest() int64 {
-	if r.MaxSize == 0 {
-		return 16 << 20
-	}
-	return r.MaxSize
 }

@@ -91,7 +91,8 @@ func TestRevocationOverReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	settings := func() *Revocation {
-		return &Revocation{Sources: []RevocationSource{{Kind: "acps", Location: "https://ca.example", CA: []string{ca}}}}
+		return &Revocation{Sources: []RevocationSource{{Kind: "acps", Location: "https://ca.example"}},
+			CA: []string{ca}}
 	}
 	p := NewProcess(node.NewProcess(node.Host{}), silent)
 	before := provisioned(t, p, settings())
@@ -99,7 +100,7 @@ func TestRevocationOverReload(t *testing.T) {
 		t.Error("a reload forgets what was known")
 	}
 	changed := settings()
-	changed.Sources[0].RefuseUnknown = true
+	changed.RefuseUnknown = true
 	if provisioned(t, p, changed); changed.checker == before.checker {
 		t.Error("a change of the settings is not put in force")
 	}
@@ -191,30 +192,12 @@ func TestAskBelow(t *testing.T) {
 	}
 }
 
-// TestNoSuchSetting holds that settings are refused, in JSON too, that a registry does not have.
-func TestNoSuchSetting(t *testing.T) {
-	p := NewProcess(node.NewProcess(node.Host{}), silent)
-	for _, s := range []RevocationSource{{Rate: 1}, {Timeout: 1}, {RefuseUnknown: true}} {
-		s.Kind, s.Location = string(revocation.Registry), "http://127.0.0.1"
-		r := &Revocation{Sources: []RevocationSource{s}}
-		if err := r.provision(p); err == nil || !strings.Contains(err.Error(), "a registry has no rate") {
-			t.Errorf("the error is %v", err)
-		}
-	}
-}
-
-// TestRevocationFiles: of the sources, lists without a URL are files, and each is as large as is said, or 16 MiB.
+// TestRevocationFiles: of the sources, lists without a URL are files.
 func TestRevocationFiles(t *testing.T) {
 	r := &Revocation{Sources: []RevocationSource{{Kind: string(revocation.CRL), Location: "one.crl"},
 		{Kind: string(revocation.CRL), Location: "https://ca.example/two.crl"},
 		{Kind: string(revocation.OCSP)}, {Kind: string(revocation.CRL), Location: "/three.pem"}}}
 	if diff := cmp.Diff([]string{"one.crl", "/three.pem"}, r.Files()); diff != "" {
 		t.Errorf("the files (-want +got):\n%s", diff)
-	}
-	if n := r.Largest(); n != 16<<20 {
-		t.Errorf("the largest list has %d bytes", n)
-	}
-	if r.MaxSize = 5; r.Largest() != 5 {
-		t.Errorf("the largest list has %d bytes", r.Largest())
 	}
 }

@@ -118,7 +118,7 @@ func TestOCSP(t *testing.T) {
 	says := newResponder(t, issuer)
 	says.delegate = issuer.delegated(x509.ExtKeyUsageOCSPSigning)
 	s := newSite(t)
-	s.start(revoking(s, root, agent, "ocsp query "+says.URL+" {\nrate 600/m\ntimeout 20s\n}", "refresh 2s"))
+	s.start(revoking(s, root, agent, "ocsp query "+says.URL, "rate 600/m", "max_age 20s"))
 	_, err := connect(t, s, &tls.Config{Certificates: []tls.Certificate{alice}})
 	if err != nil || says.count() != 0 {
 		t.Errorf("a handshake has asked %d times, %v", says.count(), err)
@@ -171,7 +171,7 @@ func TestOCSPWithoutAnswer(t *testing.T) {
 	start := func(t *testing.T, lines ...string) (*site, *responder) {
 		t.Helper()
 		s, says := newSite(t), newResponder(t, issuer)
-		s.start(revoking(s, root, agent.url, "ocsp query "+says.URL+" {\n"+strings.Join(lines, "\n")+"\n}"))
+		s.start(revoking(s, root, agent.url, append(lines, "ocsp query "+says.URL)...))
 		return s, says
 	}
 	refused := func(t *testing.T, s *site) {
@@ -192,14 +192,14 @@ func TestOCSPWithoutAnswer(t *testing.T) {
 		refused(t, s)
 	})
 	t.Run("slow", func(t *testing.T) {
-		s, says := start(t, "timeout 100ms")
+		s, says := start(t)
 		says.mu.Lock()
 		says.delay = patience
 		says.mu.Unlock()
 		refused(t, s)
 	})
 	t.Run("asked too often", func(t *testing.T) {
-		s, says := start(t, "rate 3/m", "timeout 20s")
+		s, says := start(t, "rate 3/m")
 		in := 0
 		for range 5 {
 			if err := handshake(t, s, issuer.leader(aliceAIC)); err == nil {

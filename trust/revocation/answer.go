@@ -20,13 +20,7 @@ type answer struct {
 }
 
 // span returns the times of a good answer.
-func (a *answer) span() span {
-	s := span{until: a.until, given: a.got, good: a.got}
-	if s.good.After(a.until) {
-		s.good = a.until
-	}
-	return s
-}
+func (a *answer) span() span { return span{until: a.until, given: a.got} }
 
 // asked is a certificate that was asked about, or may be. It is guarded by Checker.answering.
 type asked struct {
@@ -75,16 +69,6 @@ func (c *Checker) byAnswers(cert, issuer *x509.Certificate, now time.Time) (v ve
 		fresh = now.Sub(said.got) <= c.config.Refresh
 		if counts := fresh || is.outcome > good || v.outcome == unknown; counts && is.outcome > v.outcome {
 			v = is
-		}
-	}
-	if v.outcome < degraded || v.outcome == unasked {
-		for _, q := range c.queriers {
-			q.mu.Lock()
-			last := q.good
-			q.mu.Unlock()
-			if !last.IsZero() && now.Before(last.Add(c.config.Degrade)) && !q.isOverdue(c.config.MaxAge, now) {
-				v = verdict{degraded, q.name(), q.place}
-			}
 		}
 	}
 	return v, fresh, ask
@@ -140,7 +124,7 @@ func (c *Checker) run(a *asked, cert, issuer *x509.Certificate, limit int) {
 	var refuses verdict
 	wait := askAgain
 	for _, q := range c.queriers {
-		if q.place >= limit || said != nil || refuses.outcome > degraded {
+		if q.place >= limit || said != nil || refuses.outcome > stale {
 			break
 		}
 		got, err := q.ask(c.ctx, cert, issuer)
@@ -268,11 +252,14 @@ func (c *Checker) logQuery(q *querier, err error) {
 // logRate logs a source not asked, once a minute.
 func (c *Checker) logRate(q *querier, err *rateError) {
 	if c.mayLog(&q.loggedRate) {
-		// What to do: raise `rate` or `refresh`.
+		// What to do: raise `rate`.
 		c.log.Warn("a source of revocation is not asked, since its rate is used up, and calls are refused",
 			"source", q.name(), "error", err)
 	}
 }
+
+// logEvery is the interval for logging the same about a source.
+const logEvery = time.Minute
 
 // mayLog reports whether a line last logged at a time may be logged again.
 func (c *Checker) mayLog(last *time.Time) bool {

@@ -21,17 +21,22 @@ type Config struct {
 	Sources []Source
 	// Agent returns the AIC of a certificate; empty for none. A Registry needs it.
 	Agent func(*x509.Certificate) string
-	// MaxSize is the size of the largest list read, in bytes; default 16 MiB.
+	// MaxSize is the size of the largest list read, in bytes; default DefaultMaxSize.
 	MaxSize int64
 	// Refresh is the interval at which a URL is asked whether its list has changed, and a source about a certificate in
-	// use; default 5 min. The next question comes earlier before a list or answer ends or is MaxAge old, or after a
-	// failure. If an answer is older, a call waits until its source has answered again, or has not answered in time.
+	// use; default 5 min, and at most half of MaxAge. The next question comes earlier before a list or answer ends or is
+	// MaxAge old, or after a failure. If an answer is older, a call waits until its source has answered again, or has not
+	// answered in time.
 	Refresh time.Duration
 	// Dir is the folder to keep lists of URLs and answers of OCSP in, for a start without a network; default: they are not
 	// kept.
 	Dir string
-	// Roots are trusted for lists by https; default: the system's.
+	// Roots are trusted for https; default: the system's.
 	Roots *x509.CertPool
+	// Rate is the greatest number of requests to a source of OCSP or ACPS in any minute; default 50.
+	Rate int
+	// RefuseUnknown makes the answer "unknown" of such a source refuse a certificate. Default false: it is no answer.
+	RefuseUnknown bool
 
 	// MaxAge is the greatest age of the last good answer of a source, even one still valid by itself; default 0, no limit.
 	// A source that was healthy and is older refuses, whatever the sources behind it would say. A file is as old as its
@@ -39,15 +44,15 @@ type Config struct {
 	MaxAge time.Duration
 	// Grace is the time an answer counts after its nextUpdate; default 0.
 	Grace time.Duration
-	// Degrade is the time after the last good answer of a source in which a certificate is let in although nothing newer
-	// is known of it; default 0: it is refused. Each is counted, and logged.
-	Degrade time.Duration
 
 	Log *slog.Logger // default: slog.Default()
 }
 
 const (
-	defaultMaxSize = 16 << 20
+	// DefaultMaxSize is the default of Config.MaxSize.
+	DefaultMaxSize = 64 << 20
+	// defaultRate leaves a part of the 60 requests of a host in a minute taken by the CA of ACPs v2.1 to its other uses.
+	defaultRate = 50
 	// maxAuthorities is the number of issuers known at once. Only verified chains make one known.
 	maxAuthorities = 256
 )
@@ -57,7 +62,7 @@ const (
 type Checker struct {
 	config     Config
 	log        *slog.Logger
-	client     *http.Client // for lists
+	client     *http.Client
 	locations  []*location
 	queriers   []*querier
 	registries []*follower
@@ -67,7 +72,6 @@ type Checker struct {
 
 	known      atomic.Pointer[[]*authority] // all known ones; neither the slice nor its elements are changed
 	generation atomic.Uint64
-	degraded   atomic.Uint64
 	passed     passed
 
 	ctx    context.Context // of all running work
@@ -77,7 +81,6 @@ type Checker struct {
 	mu      sync.Mutex // guards the next fields, the state of the locations, and changes of known
 	closed  bool
 	changed chan struct{} // closed at the next change
-	logged  time.Time     // time a certificate let in by Degrade was last logged
 
 	answering sync.Mutex // guards the fields below; mu may be taken while it is held
 	asked     map[[sha256.Size]byte]*asked
@@ -91,19 +94,25 @@ func New(config Config) (*Checker, error) {
 		c.log = slog.Default()
 	}
 	if c.config.MaxSize == 0 {
-		c.config.MaxSize = defaultMaxSize
+		c.config.MaxSize = DefaultMaxSize
+	}
+	if c.config.Rate == 0 {
+		c.config.Rate = defaultRate
 	}
 	switch {
 	case len(config.Sources) == 0:
 		return nil, errors.New("it has no source")
 	case config.MaxSize < 0, config.Refresh < 0:
 		return nil, errors.New("the largest size of a list, and how often it is fetched, must not be negative")
-	case config.MaxAge < 0, config.Grace < 0, config.Degrade < 0:
+	case config.MaxAge < 0, config.Grace < 0:
 		return nil, errors.New("the times for which an answer counts must not be negative")
+	case config.Rate < 0, config.Rate > 100_000:
+		return nil, errors.New("the rate must be 1 to 100000 a minute")
 	}
+	c.client = c.newClient(config.Roots)
 	names := make(map[string]bool)
 	for i, source := range config.Sources {
-		if err := source.check(); err != nil {
+		if err := source.check(config.Roots != nil); err != nil {
 			return nil, err
 		}
 		if name := source.name(); names[name] {
@@ -118,11 +127,10 @@ func New(config Config) (*Checker, error) {
 	if c.config.Refresh == 0 {
 		c.config.Refresh = defaultRefresh
 	}
-	if c.config.MaxAge > 0 {
-		c.config.Refresh = min(c.config.Refresh, c.config.MaxAge/2)
+	if config.MaxAge > 0 {
+		c.config.Refresh = min(c.config.Refresh, config.MaxAge/2)
 	}
 	c.known.Store(&[]*authority{})
-	c.client = c.newClient(config.Roots)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c, nil
 }
@@ -253,9 +261,6 @@ func (c *Checker) decide(chain []*x509.Certificate, now time.Time, ask decider) 
 		case notKnown:
 			return false, refusal(Unknown, cert, v.source)
 		case good:
-		case degraded:
-			certain = false
-			c.logDegraded(cert, v.source, now)
 		case overdue, stale:
 			return false, refusal(Stale, cert, v.source)
 		case unasked:
@@ -299,13 +304,13 @@ func (c *Checker) find(cert, issuer *x509.Certificate, own bool, now time.Time) 
 	}
 	first := f.limit // the place of the deciding source
 	for i, v := range all {
-		switch decides := v.outcome > degraded; {
+		switch decides := v.outcome > stale; {
 		case decides && v.place < first:
 			f.verdict, first = v, v.place
 		case !decides && first == len(c.config.Sources) && v.outcome > f.outcome:
 			f.verdict = v
 		}
-		if v.outcome > degraded && i != 1 { // an answer may be asked for again, of any source
+		if v.outcome > stale && i != 1 { // an answer may be asked for again, of any source
 			f.limit = min(f.limit, v.place)
 		}
 	}
@@ -320,24 +325,6 @@ func refusal(reason Reason, cert *x509.Certificate, source string) *Refusal {
 	return &Refusal{Reason: reason, Serial: cert.SerialNumber.Text(16), Issuer: cert.Issuer.String(),
 		Source: source}
 }
-
-// logEvery is the interval for logging a certificate let in by Config.Degrade; all are counted.
-const logEvery = time.Minute
-
-func (c *Checker) logDegraded(cert *x509.Certificate, source string, now time.Time) {
-	c.degraded.Add(1)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if now.Sub(c.logged) < logEvery {
-		return
-	}
-	c.logged = now
-	c.log.Warn("a certificate is let in although it is not known whether it is revoked", "source", source,
-		"serial", cert.SerialNumber.Text(16), "issuer", cert.Issuer.String(), "since_start", c.degraded.Load())
-}
-
-// Degraded returns the number of times Config.Degrade has let in a certificate.
-func (c *Checker) Degraded() uint64 { return c.degraded.Load() }
 
 // Generation returns a number that is another one after each change of lists or answers.
 func (c *Checker) Generation() uint64 { return c.generation.Load() }
@@ -363,7 +350,6 @@ type outcome uint8
 const (
 	unknown  outcome = iota // nothing
 	stale                   // too old an answer
-	degraded                // too old an answer, but Config.Degrade lets it count
 	unasked                 // its source could not be asked: refuses
 	overdue                 // an answer of a source older than Config.MaxAge: refuses
 	good                    // not revoked
@@ -382,7 +368,6 @@ type verdict struct {
 type span struct {
 	until time.Time // it ends by itself
 	given time.Time // its source has last given it
-	good  time.Time // it was last a good answer, as far as is known
 }
 
 // judge judges a good answer by its times.
@@ -392,8 +377,6 @@ func (c *Checker) judge(s span, now time.Time) outcome {
 		return overdue
 	case now.Before(s.until.Add(c.config.Grace)):
 		return good
-	case now.Before(s.good.Add(c.config.Degrade)):
-		return degraded
 	}
 	return stale
 }

@@ -42,7 +42,7 @@
 // that was healthy, and whose last good answer is older than Config.MaxAge, refuses: no source behind it stands in for
 // it, since an attacker able to shut a source out could otherwise choose the deciding one. A source with its rate used
 // up refuses, too. (Several lists of one issuer stand in for each other.) If none has an answer, or all answers have
-// ended, the certificate is refused, except in the time given by Config.Grace and Config.Degrade.
+// ended, and Config.Grace with them, the certificate is refused.
 //
 // Known decides by present knowledge alone, for a TLS handshake: the handshake comes before the caller has proven the
 // key of its certificate, so a stranger could otherwise make the gateway ask about any certificate.

@@ -159,14 +159,12 @@ func TestURLAge(t *testing.T) {
 			end time.Duration // it refuses after this time
 		}
 		aged := Config{Sources: lists(listURL), MaxAge: 3 * time.Hour}
-		degrade := Config{Sources: lists(listURL), Degrade: 2 * time.Hour}
-		lasting := Config{Sources: lists(listURL), Degrade: 48 * time.Hour}
+		grace := Config{Sources: lists(listURL), Grace: 2 * time.Hour}
 		checkers := map[string]checker{
 			"gone, max_age":    {startAt(t, gone, aged), 3 * time.Hour},
 			"repeats, max_age": {startAt(t, repeats, aged), 24 * time.Hour},
-			"gone, degrade":    {startAt(t, gone, degrade), 24 * time.Hour}, // it is valid for longer
-			"repeats, degrade": {startAt(t, repeats, degrade), 26 * time.Hour},
-			"gone, 48h":        {startAt(t, gone, lasting), 48 * time.Hour},
+			"gone, grace":      {startAt(t, gone, grace), 26 * time.Hour},
+			"repeats, grace":   {startAt(t, repeats, grace), 26 * time.Hour},
 		}
 		bubble.Pass(time.Second)
 		for name, c := range checkers {

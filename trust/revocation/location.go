@@ -38,14 +38,9 @@ type location struct {
 // span returns the times of a list in use. A file is there all the time, but is as old as its list.
 func (l *list) span() span {
 	if !l.location.url {
-		return span{until: l.until, given: l.from, good: l.until}
+		return span{until: l.until, given: l.from}
 	}
-	given := time.Unix(0, l.given.Load())
-	s := span{until: l.until, given: given, good: given}
-	if given.After(l.until) {
-		s.good = l.until // a source repeating an ended list gives no good answer
-	}
-	return s
+	return span{until: l.until, given: time.Unix(0, l.given.Load())}
 }
 
 // errPending is the error of a list that cannot be verified yet.

@@ -21,7 +21,7 @@ func TestPassed(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				p := newPKI(t)
 				list := write(t, "list", p.crl(p.first, 1, []int64{9}))
-				c := start(t, Config{Sources: lists(list), Degrade: time.Hour})
+				c := start(t, Config{Sources: lists(list)})
 				chain := p.leaf(p.first, 8)
 				wants := func(what string, want Reason) {
 					t.Helper()
@@ -32,12 +32,7 @@ func TestPassed(t *testing.T) {
 				wants("at first", "")
 				wants("again", "")
 				bubble.Pass(time.Hour) // the list ends
-				for n := uint64(1); n < 4; n++ {
-					wants("let in by degrade", "")
-					if got := c.Degraded(); got != n {
-						t.Errorf("%d were let in by degrade, want %d", got, n)
-					}
-				}
+				wants("at its end", Stale)
 				write(t, list, p.crl(p.first, 2, nil, times(0, time.Hour)))
 				<-c.Changed()
 				wants("a new list", "")

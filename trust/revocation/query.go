@@ -17,13 +17,17 @@ import (
 	"golang.org/x/crypto/ocsp"
 )
 
-const maxAnswer = 64 << 10 // bytes
+const (
+	maxAnswer  = 64 << 10        // bytes
+	answerTime = 3 * time.Second // of one request
+)
 
 // querier asks one source.
 type querier struct {
 	Source
-	place  int // among the sources
-	client *http.Client
+	place         int // among the sources
+	client        *http.Client
+	refuseUnknown bool
 
 	logged, loggedRate time.Time // last time it was logged as not answering, or as not asked; by mayLog
 
@@ -51,7 +55,7 @@ type rateError struct {
 }
 
 func (e *rateError) Error() string {
-	return fmt.Sprintf("its rate of %d a minute is used up: raise rate, or refresh, or have the authority publish a list",
+	return fmt.Sprintf("its rate of %d a minute is used up: raise rate, or have the authority publish a list",
 		e.rate)
 }
 
@@ -89,10 +93,10 @@ func (q *querier) reserve(now time.Time) (turn int, wait time.Duration, err erro
 	if oldest := q.times[turn]; !oldest.IsZero() {
 		wait = max(0, oldest.Add(time.Minute).Sub(now))
 	}
-	if wait > q.Timeout {
+	if wait > answerTime {
 		q.usedUp = now
 		q.unasked++
-		return 0, 0, &rateError{q.Rate, wait}
+		return 0, 0, &rateError{len(q.times), wait}
 	}
 	q.times[turn] = now.Add(wait)
 	q.next = (turn + 1) % len(q.times)
@@ -111,7 +115,7 @@ func (q *querier) isPaused(now time.Time) error {
 // held.
 func (q *querier) trouble(now time.Time) error {
 	if !q.usedUp.IsZero() && now.Sub(q.usedUp) < time.Minute {
-		return &rateError{rate: q.Rate}
+		return &rateError{rate: len(q.times)}
 	}
 	return q.err
 }
@@ -135,12 +139,12 @@ func (q *querier) ask(ctx context.Context, cert, issuer *x509.Certificate) (*ans
 	if err := q.enter(ctx); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, q.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	a, err := q.do(request.WithContext(ctx), cert, issuer)
 	if err == nil {
 		a.source, a.place = q.name(), q.place
-		if a.outcome == unknown && q.RefuseUnknown {
+		if a.outcome == unknown && q.refuseUnknown {
 			a.outcome = notKnown
 		}
 	}

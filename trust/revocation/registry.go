@@ -31,7 +31,7 @@ func (c *Checker) byRegistries(cert *x509.Certificate, now time.Time) (v verdict
 		case s.Known && !s.Active:
 			return verdict{revoked, r.name, r.place}
 		case s.Known && v.outcome == unknown:
-			times := span{until: s.Answered.Add(registry.Fresh), given: s.Answered, good: s.Answered}
+			times := span{until: s.Answered.Add(registry.Fresh), given: s.Answered}
 			v = verdict{c.judge(times, now), r.name, r.place}
 		}
 	}

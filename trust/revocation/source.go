@@ -3,7 +3,6 @@
 package revocation
 
 import (
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -36,20 +35,11 @@ const (
 type Source struct {
 	Kind Kind
 	// Location is the absolute path of a file or the URL of a list; the URL of an OCSP responder, default: the one named
-	// by a certificate; or the URL of an authority or a registry of ACPs. That URL must be https with Roots, or on this
-	// host.
+	// by a certificate; or the URL of an authority or a registry of ACPs. That URL must be https with Config.Roots, or on
+	// this host.
 	Location string
 	// Staples makes a source of OCSP send no requests: it takes only the responses brought by callers.
 	Staples bool
-	// Rate is the greatest number of requests in any minute; default 60. It is for OCSP and ACPS, and the rest for
-	// requests of these.
-	Rate int
-	// Timeout is for one request; default 3s.
-	Timeout time.Duration
-	// Roots are trusted for https; default: the system's.
-	Roots *x509.CertPool
-	// RefuseUnknown makes the answer "unknown" refuse a certificate. Default false: it is no answer.
-	RefuseUnknown bool
 	// Feed is the feed of a Registry. The Checker starts it and does not close it.
 	Feed *registry.Feed
 }
@@ -62,23 +52,9 @@ func (s *Source) name() string {
 	return strings.TrimSpace(string(s.Kind) + " " + s.Location)
 }
 
-const (
-	defaultRate    = 60
-	defaultTimeout = 3 * time.Second
-)
-
-// check checks a source and adds the defaults.
-func (s *Source) check() error {
-	if s.Rate == 0 {
-		s.Rate = defaultRate
-	}
-	if s.Timeout == 0 {
-		s.Timeout = defaultTimeout
-	}
-	switch {
-	case s.Rate < 0, s.Rate > 100_000, s.Timeout < 0:
-		return fmt.Errorf("the rate of %s must be 1 to 100000 a minute, and its timeout must not be negative", s.Kind)
-	case s.Staples && (s.Kind != OCSP || s.Location != ""):
+// check checks a source. rooted says whether there are Config.Roots.
+func (s *Source) check(rooted bool) error {
+	if s.Staples && (s.Kind != OCSP || s.Location != "") {
 		return errors.New("staples have no URL, and are of OCSP")
 	}
 	switch s.Kind {
@@ -98,7 +74,7 @@ func (s *Source) check() error {
 		return fmt.Errorf("the URL of %s cannot be read", s.Kind) // err may show a password
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.User != nil, u.RawQuery != "", u.Fragment != "":
 		return fmt.Errorf("the URL of %s must be http or https, with a host, and without a user, a query or a #", s.Kind)
-	case s.Kind != OCSP && (u.Scheme != "https" || s.Roots == nil) && !loopback(u.Hostname()):
+	case s.Kind != OCSP && (u.Scheme != "https" || !rooted) && !loopback(u.Hostname()):
 		return fmt.Errorf("the answers of %s are not signed: the URL must be https, and the root of its certificate "+
 			"must be given; on this host neither is needed", u.Redacted())
 	}
@@ -144,7 +120,8 @@ func (c *Checker) add(s Source, place int) {
 	case Registry:
 		c.registries = append(c.registries, &follower{place, s.name(), s.Location, s.Feed})
 	default:
-		q := &querier{Source: s, place: place, client: c.newClient(s.Roots), times: make([]time.Time, s.Rate)}
+		q := &querier{Source: s, place: place, client: c.client, refuseUnknown: c.config.RefuseUnknown,
+			times: make([]time.Time, c.config.Rate)}
 		c.queriers = append(c.queriers, q)
 		if s.Kind == OCSP && c.responder == nil {
 			c.responder = q
