@@ -86,6 +86,16 @@ func TestWildCallersInGo(t *testing.T) {
 	}
 }
 
+// TestWildCallersPage: the page has the callers that ask, in their order and in the versions that are pinned.
+func TestWildCallersPage(t *testing.T) {
+	t.Parallel()
+	rows := ""
+	for _, c := range wildCallers {
+		rows += c.row(t)
+	}
+	wildTable(t, "Callers of A2A", rows)
+}
+
 const (
 	callsRoot  = "a site of its own, without a path"
 	callsSlash = "in the caller: a slash at the end of the URL"
