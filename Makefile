@@ -59,7 +59,7 @@ SPARSE  := ./replay/pebble
 
 unit: nats ## unit tests, with the race detector; those of groups and the models are apart
 	$(GO) test -p 3 -parallel 4 -race -vet=off -shuffle=on -count=1 -timeout=20m $(addprefix ./,$(LONGEST)) \
-	  $$($(GO) list ./... | grep -vE '/(test/e2e|front/group|front/group/broker|test/model|$(subst $(space),|,$(LONGEST)))$$')
+	  $$($(GO) list ./... | grep -vE '/(test/e2e/[a-z]+|front/group|front/group/broker|test/model|$(subst $(space),|,$(LONGEST)))$$')
 	@set -e; for module in $(filter-out .,$(MODULES)); do ( set -x; cd $$module; \
 	  $(GO) test -race -vet=off -shuffle=on -count=1 ./... ); done
 
@@ -94,17 +94,23 @@ interop: $(INTEROP) ## the other projects' agents and clients, among themselves
 manifests: ## container files, Kubernetes manifests, the Helm chart, and a release for this platform, against their schemas
 	cd contrib/check && $(GO) vet ./... && $(GO) test -count=1 ./...
 
-e2e: caddy rabbitmq nats contrib chromium axe $(INTEROP) $(addprefix test/interop/bin/,$(WILD)) test/interop/bin/opa ## end-to-end tests: the real binary, real TLS, real agents
-	$(GO) test -parallel 4 -vet=off -shuffle=on -count=1 -timeout=30m -skip '^TestWildAgentsByNpm$$' ./test/e2e
-	@set -e; for loop in on off; do ( set -x; \
-	  AIP_E2E_LOOP=$$loop $(GO) test -parallel 4 -vet=off -count=1 -run '$(CONNECTIONS)' ./test/e2e ); done
+# Packages of end-to-end tests, a subject each: make e2e ONLY="groups aun" runs two of them. Two packages run at a time,
+# with ports, brokers and certificates of their own.
+E2E      = $(addprefix ./test/e2e/,$(or $(ONLY),...))
+PARALLEL = -p 2 -parallel $(if $(filter 1,$(words $(ONLY))),4,2)
+
+e2e: caddy rabbitmq nats contrib chromium axe $(INTEROP) $(addprefix test/interop/bin/,$(WILD)) test/interop/bin/opa ## end-to-end tests: the real binary, real TLS, real agents; ONLY=groups: of one subject
+	$(GO) test $(PARALLEL) -vet=off -shuffle=on -count=1 -timeout=30m -skip '^TestWildAgentsByNpm$$' $(E2E)
+	@set -e; for loop in $(if $(LOOPS),on off); do ( set -x; \
+	  AIP_E2E_LOOP=$$loop $(GO) test $(PARALLEL) -vet=off -count=1 -run '$(CONNECTIONS)' $(LOOPS) ); done
 
 # What connections may change, over HTTP/1.1, with and without loops: answers that are not read, identity, limits,
 # drain, reload and stop. Most other tests call over HTTP/2, and some of them need it.
 CONNECTIONS := ^Test(AnswersThatAreNotRead|DrainMode|Identify|Identity|LeadersAreIsolated|OpenStreams|Policy|Proofs|ReloadKeepsRunsOfARemovedRoute|StopAnswersWaitingCalls|StreamsOutliveTheirRequests|UnauthenticatedConnections|AgentAPICallers)$$
+LOOPS        = $(addprefix ./test/e2e/,$(filter $(or $(ONLY),%),dialects identity operations streams))
 
 wild: caddy rabbitmq $(addprefix test/interop/bin/,$(WILD)) $(WILD_NPM) ## Leaders and agents as people run them: with the gateway and without
-	$(GO) test -vet=off -count=1 -run '^TestWild' ./test/e2e
+	$(GO) test -vet=off -count=1 -run '^TestWild' ./test/e2e/wild ./test/e2e/dialects
 
 rabbitmq: ## RabbitMQ for the tests of groups, unpacked from Debian's packages into ~/.cache
 	@./internal/rabbittest/install.sh

@@ -8,4 +8,4 @@ packages() {
 		systemd libsystemd-shared libapparmor1 libip4tc2 libkmod2 libseccomp2 libgcc-s1 libssl3 libstdc++6 zlib1g prometheus
 }
 
-unpack contrib-2 # as in test/e2e/contrib_test.go; another set of packages needs another number
+unpack contrib-2 # as in test/e2e/site/debian.go; another set of packages needs another number

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package site
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/tidwall/gjson"
+)
+
+// Asked sends a request to the admin API and returns the status and the body of the answer.
+func (s *Site) Asked(method, path, body string) (int, []byte) {
+	s.T.Helper()
+	req, err := http.NewRequestWithContext(s.T.Context(), method, s.AdminURL()+path, strings.NewReader(body))
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	// As in reload: the endpoint before may have been closed at that very moment.
+	if method == http.MethodGet && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)) {
+		res, err = http.DefaultClient.Do(req)
+	}
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return res.StatusCode, answer
+}
+
+// AdminCall sends a request to the admin API that must succeed, and decodes the answer.
+func (s *Site) AdminCall(method, path, body string, into any) {
+	s.T.Helper()
+	status, answer := s.Asked(method, path, body)
+	if err := json.Unmarshal(answer, into); status != 200 || err != nil {
+		s.T.Fatalf("%s %s is answered with status %d: %s", method, path, status, answer)
+	}
+}
+
+// Awake waits until the gateway has started. Its ports may be open before.
+func (s *Site) Awake() {
+	s.T.Helper()
+	Eventually(s.T, "the gateway has started", func() bool {
+		status, _ := s.Asked("GET", "/aip/endpoints", "")
+		return status == 200
+	})
+}
+
+// StoreCommand runs a command of caddy aip store, demands its exit status, and returns what it prints. It asks the
+// gateway of the site, if live is set.
+func (s *Site) StoreCommand(want int, live bool, args ...string) string {
+	s.T.Helper()
+	args = append([]string{"aip", "store"}, args...)
+	if live {
+		args = append(args, "--address", strings.TrimPrefix(s.AdminURL(), "http://"))
+	}
+	status, stdout, stderr := s.Caddy(args...)
+	if status != want {
+		s.T.Errorf("caddy %q ends with %d, want %d: %s%s", args, status, want, stdout, stderr)
+	}
+	return stdout + stderr
+}
+
+// Health returns whether a gateway is ready.
+func (s *Site) Health(t *testing.T) (h adminapi.Health) {
+	t.Helper()
+	res, err := http.Get(s.AdminURL() + adminapi.HealthReady)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if err := json.NewDecoder(res.Body).Decode(&h); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// Overview is what the admin API says that was counted.
+type Overview struct {
+	Calls  uint64
+	Errors uint64
+	Failed uint64 `json:"failed_tasks"`
+	Rest   struct {
+		Count    uint64
+		P50, P99 float64
+	}
+	Agents []struct {
+		Name  string
+		Calls uint64
+	}
+}
+
+// Overview returns the admin API's overview.
+func (s *Site) Overview(query string) (o Overview) {
+	s.T.Helper()
+	s.AdminCall(http.MethodGet, "/aip/overview"+query, "", &o)
+	return o
+}
+
+// Counted returns the sum of the values of a metric.
+func (s *Site) Counted(metric string) (sum uint64) {
+	s.T.Helper()
+	res, err := http.Get(s.AdminURL() + "/metrics")
+	NoError(s.T, err)
+	text, err := io.ReadAll(res.Body)
+	NoError(s.T, err, res.Body.Close())
+	for _, m := range regexp.MustCompile(`(?m)^`+metric+`(?:\{.*\})? ([0-9]+)$`).FindAllSubmatch(text, -1) {
+		n, err := strconv.ParseUint(string(m[1]), 10, 64)
+		NoError(s.T, err)
+		sum += n
+	}
+	return sum
+}
+
+// Doctor examines a configuration, and returns the status of the command and what it has found.
+func (s *Site) Doctor(c Config, more ...string) (status int, found []string) {
+	s.T.Helper()
+	status, stdout, stderr := s.Caddy(append([]string{"aip", "doctor", "--config", s.Write(c), "--json"}, more...)...)
+	if strings.Contains(stderr, `"level"`) {
+		s.T.Errorf("it logs: %s", stderr)
+	}
+	var out struct {
+		Findings []struct{ Check, Status, Text string }
+	}
+	if err := json.Unmarshal([]byte(stdout), &out); err != nil {
+		s.T.Fatalf("%v: %s", err, stdout)
+	}
+	for _, f := range out.Findings {
+		found = append(found, f.Status+" "+f.Check+": "+f.Text)
+	}
+	return status, found
+}
+
+// Goroutines returns how many goroutines the gateway has.
+func (s *Site) Goroutines() int {
+	s.T.Helper()
+	res, err := http.Get(s.AdminURL() + "/debug/pprof/goroutine?debug=1")
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	m := regexp.MustCompile(`^goroutine profile: total (\d+)`).FindSubmatch(body)
+	if m == nil {
+		s.T.Fatalf("the admin API says: %.200s", body)
+	}
+	n, err := strconv.Atoi(string(m[1]))
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return n
+}
+
+// TasksCommand runs a command of caddy aip tasks, demands its exit status, and returns what it prints.
+func (s *Site) TasksCommand(want int, args ...string) string {
+	s.T.Helper()
+	args = append(append([]string{"aip", "tasks"}, args...), "--address", strings.TrimPrefix(s.AdminURL(), "http://"))
+	status, stdout, stderr := s.Caddy(args...)
+	if status != want {
+		s.T.Errorf("caddy %q ends with %d, want %d: %s%s", args, status, want, stdout, stderr)
+	}
+	return stdout + stderr
+}
+
+// Listed returns the entries of a list of the admin API, of all pages.
+func (s *Site) Listed(list string, query url.Values) (all []gjson.Result) {
+	s.T.Helper()
+	for {
+		status, body := s.Asked(http.MethodGet, "/aip/"+list+"?"+query.Encode(), "")
+		if status != http.StatusOK {
+			s.T.Fatalf("the admin API answers %d %s", status, body)
+		}
+		all = append(all, gjson.GetBytes(body, list).Array()...)
+		next := gjson.GetBytes(body, "next").String()
+		if next == "" {
+			return all
+		}
+		query.Set("after", next)
+	}
+}
+
+// ListedTasks returns the tasks that the admin API lists, with their states.
+func (s *Site) ListedTasks(query url.Values) (all []string) {
+	s.T.Helper()
+	for _, one := range s.Listed("tasks", query) {
+		all = append(all, one.Get("task").String()+" "+one.Get("state").String())
+	}
+	return all
+}
+
+// Started is what a Leader is answered that waits for its start.
+type Started struct {
+	Task *task.Task // the answer
+	Err  error      // of a refused start
+}
+
+// Starting starts a task in the background, and passes on what the waiting Leader is answered.
+func (c *Caller) Starting(id string) <-chan Started {
+	answered := make(chan Started, 1)
+	call := StartCall(id, "hello")
+	call.Terms.Response = 2 * Patience // in which the test does what answers it
+	go func() {
+		got, err := c.Try(call)
+		answered <- Started{got, err}
+	}()
+	return answered
+}
+
+// ListedTasksSorted is ListedTasks of all tasks, by their ids.
+func (s *Site) ListedTasksSorted() []string {
+	s.T.Helper()
+	list := s.ListedTasks(url.Values{})
+	slices.Sort(list)
+	return list
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package site
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aip-gateway/aip-gateway/cli/devpki"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"golang.org/x/crypto/ocsp"
+)
+
+// Trusted returns the root that all tests share.
+func Trusted(t testing.TB) *x509.CertPool {
+	t.Helper()
+	roots := x509.NewCertPool()
+	roots.AddCert(KeyPair(t, Certificates(t).CA).Leaf)
+	return roots
+}
+
+var pki struct {
+	once sync.Once
+	dir  string
+	made *devpki.PKI
+	err  error
+}
+
+// Certificates returns the certificates that all tests share.
+func Certificates(t testing.TB) *devpki.PKI {
+	t.Helper()
+	pki.once.Do(func() {
+		if pki.dir, pki.err = os.MkdirTemp("", "aip-e2e-pki-"); pki.err == nil {
+			pki.made, pki.err = devpki.Make(devpki.Options{Dir: pki.dir})
+		}
+	})
+	if pki.err != nil {
+		t.Fatal(pki.err)
+	}
+	return pki.made
+}
+
+// KeyPair reads a certificate and its key.
+func KeyPair(t testing.TB, f devpki.File) tls.Certificate {
+	t.Helper()
+	pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
+}
+
+// Issue makes a client certificate of the shared root that devpki would not make.
+func Issue(t testing.TB, commonName string, names ...string) tls.Certificate {
+	t.Helper()
+	return IssueFor(t, time.Hour, commonName, names...)
+}
+
+// IssueFor makes one that is valid for a time.
+func IssueFor(t testing.TB, lifetime time.Duration, commonName string, names ...string) tls.Certificate {
+	t.Helper()
+	ca := KeyPair(t, Certificates(t).CA)
+	template := &x509.Certificate{
+		Subject:     pkix.Name{CommonName: commonName},
+		NotBefore:   time.Now().Add(-time.Hour),
+		NotAfter:    time.Now().Add(lifetime),
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	for _, name := range names {
+		u, err := url.Parse(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		template.URIs = append(template.URIs, u)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, ca.Leaf, key.Public(), ca.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// KeptOCSP reports whether an answer about a certificate is kept on disk, and has a status.
+func (s *Site) KeptOCSP(pair tls.Certificate, status int) bool {
+	s.T.Helper()
+	sum := sha256.Sum256(pair.Leaf.Raw)
+	files, err := filepath.Glob(s.InDir(fmt.Sprintf("share/caddy/aip-revocation/%x-*.ocsp", sum[:16])))
+	if NoError(s.T, err); len(files) != 1 {
+		return false
+	}
+	raw, err := os.ReadFile(files[0])
+	NoError(s.T, err)
+	kept, err := ocsp.ParseResponse(raw, nil)
+	return err == nil && kept.Status == status
+}
+
+// WritePair writes a certificate with those of its issuers, and its key, into files.
+func (s *Site) WritePair(name string, pair tls.Certificate) devpki.File {
+	s.T.Helper()
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	NoError(s.T, err)
+	var text []byte
+	for _, der := range pair.Certificate {
+		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	}
+	f := devpki.File{Cert: s.InDir(name + ".pem"), Key: s.InDir(name + "-key.pem"),
+		AIC: identity.AIC(pair.Leaf.Subject.CommonName)}
+	ReplaceFile(s.T, f.Cert, text)
+	ReplaceFile(s.T, f.Key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))
+	return f
+}
+
+// ReplaceFile replaces a file at once.
+func ReplaceFile(t testing.TB, path string, text []byte) {
+	t.Helper()
+	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// InDir names a file in the directory of a site.
+func (s *Site) InDir(name string) string { return filepath.Join(s.Dir, name) }
