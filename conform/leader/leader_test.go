@@ -139,6 +139,37 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestWakes waits for the work of a completed task.
+func TestWakes(t *testing.T) {
+	t.Parallel()
+	s := New()
+	server := httptest.NewServer(s)
+	defer s.Close()
+	defer server.Close()
+	url := server.URL + "/wakes/rpc"
+	call(t, url, command("rpc", "1", "start", "null", "hello"))
+	// Without histories, an answer has the present state alone.
+	get := command("rpc", "2", "get", `{"lastMessageSentAt":"2099-01-01T00:00:00Z","lastStateChangedAt":`+
+		`"2099-01-01T00:00:00Z"}`, "")
+	got := call(t, url, get)
+	if got != `200 "awaiting-completion"` {
+		t.Errorf("it rests as %s", got)
+	}
+	call(t, url, command("rpc", "3", "complete", "null", ""))
+	seen := []string{}
+	for range 100_000 { // a Partner that never wakes must not hang the test
+		if got == `200 "working"` || len(seen) == 3 {
+			break
+		}
+		if got = call(t, url, get); len(seen) == 0 || seen[len(seen)-1] != got {
+			seen = append(seen, got)
+		}
+	}
+	if diff := cmp.Diff([]string{`200 "completed"`, `200 "working"`}, seen); diff != "" {
+		t.Errorf("its states behind the complete (-want +got):\n%s", diff)
+	}
+}
+
 // TestReport looks at what the Partner says of a Leader that repeats too much.
 func TestReport(t *testing.T) {
 	s := New()

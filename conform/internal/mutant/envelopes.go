@@ -71,6 +71,14 @@ var envelopes = []Mutant{
 	{"an answer in an array", "5|6.1", body(func(b []byte) []byte { return append(append([]byte("["), b...), ']') })},
 	{"an answer twice", "5|6.1", body(func(b []byte) []byte { return bytes.Repeat(b, 2) })},
 	{"an answer as a text of JSON", "5|6.1", body(func(b []byte) []byte { return []byte(strconv.Quote(string(b))) })},
+	{"a large request gets null", "4.5", func(p *partner.Partner) {
+		p.Body = func(c *partner.Call, b []byte) []byte {
+			if len(c.Body) > 1<<20 {
+				return []byte("null")
+			}
+			return b
+		}
+	}},
 	{"an answer without its end", "5|6.1", body(func(b []byte) []byte { return b[:len(b)-1] })},
 	{"an empty answer", "5|6.1", body(func([]byte) []byte { return nil })},
 	{"the status 500 of HTTP with a result", "5|6.1", func(p *partner.Partner) {
