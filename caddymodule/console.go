@@ -3,6 +3,7 @@
 package caddymodule
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"net"
@@ -29,11 +30,13 @@ func init() {
 // Console serves the page for operators at /aip/console/, and its routes of the admin API. All other requests go to the
 // next handler. It shows the contents of all tasks and identifies no one. See docs/operations.md#the-console.
 //
-// Without public, a configuration is refused at load unless one of these is proven of everyone at the console:
+// Without public, a configuration is refused, by caddy validate too, unless one of these is proven of everyone at the
+// console:
 //
 //   - They connect from this machine: bind 127.0.0.1, or a Unix socket.
 //   - They have client certificates (require_and_verify) of CAs for no aip_gateway, from the pools file, aip_file and
-//     inline, or named one by one (trusted_leaf_cert, verifier leaf).
+//     inline, or named one by one (trusted_leaf_cert, verifier leaf). Without a host of its own, the site has this from
+//     all sites of its port. http_port has no TLS. A CA of an aip_gateway has the CAs above it beside it in trust_pool.
 //   - basic_auth or forward_auth stands before it, without a matcher or with one by path for /aip/*.
 //   - The handle or route around it has a matcher by remote_ip or client_ip.
 //
@@ -76,7 +79,7 @@ func (c *Console) Provision(ctx caddy.Context) error {
 	if c.server, ok = ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); !ok {
 		return errors.New("aip_console stands outside of a server of the app http; place it in the routes of a site")
 	}
-	if err := c.app.note(c.server, c); err != nil {
+	if err := cmp.Or(c.checkPlace(ctx.Modules()), c.app.judgeServers(ctx)); err != nil {
 		return err
 	}
 	c.app.mu.Lock()

@@ -3,21 +3,53 @@
 package caddymodule
 
 import (
+	"fmt"
 	"strings"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/intercept"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 )
 
-// note keeps the server of a handler that is provisioned.
-func (a *App) note(s *caddyhttp.Server, h caddyhttp.MiddlewareHandler) error {
+// judgeServers finds the servers of Caddy, and judges their consoles. Each handler calls it while it is provisioned,
+// and the first one does it: what is provisioned later is judged as it is written.
+func (a *App) judgeServers(ctx caddy.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.servers == nil {
-		a.servers = make(doctor.Servers)
+	if a.servers != nil {
+		return nil
 	}
-	return a.servers.Note(s, h)
+	app, err := ctx.App("http")
+	if err != nil {
+		return err
+	}
+	if a.servers, err = doctor.ServersOf(app.(*caddyhttp.App)); err != nil {
+		return err
+	}
+	for _, o := range a.Consoles() {
+		if err := o.Refused(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkPlace returns an error if a console that does not say it is public stands in a handler that is not known.
+func (c *Console) checkPlace(within []caddy.Module) error {
+	for _, m := range within {
+		switch m.(type) {
+		case *caddyhttp.App, *caddyhttp.Subroute, *reverseproxy.Handler, *intercept.Intercept, *Console:
+		default:
+			if !c.Public {
+				return fmt.Errorf("it is not known who gets to aip_console in the handler %s; place it in the routes of the "+
+					"site; or, if everyone may see all tasks, write public in aip_console", m.CaddyModule().ID.Name())
+			}
+		}
+	}
+	return nil
 }
 
 // Consoles implements doctor.Examiner.

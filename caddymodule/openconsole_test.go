@@ -4,10 +4,24 @@ package caddymodule
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"math/big"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
 )
@@ -32,9 +46,12 @@ func TestOpenConsoles(t *testing.T) {
 	both, below, unknown := pool("trust_pool file "+other.CA.Cert+" "+pki.CA.Cert),
 		pool("trust_pool file "+pki.Server.Cert), pool("trust_pool system")
 	chosen := pool(trust + "\ntrusted_leaf_cert_file " + pki.Leader.Cert)
+	deep := makeChain(t)
+	const loose = "servers {\nstrict_sni_host insecure_off\n}\n"
 	const open, shared, unproven, warned = "it is not proven that its site authenticates all",
 		"certificates that open an aip_gateway open", "not proven that no certificate", "may change tasks"
-	const unmet = "it is not known who gets to it"
+	const some, unknownPool = "some of its connections", "it is not known which certificates open the console"
+	const unfinished = "is below another CA"
 	for name, c := range map[string]struct {
 		sites string // PLAIN and PORT stand for addresses
 		want  string // empty: nothing is said
@@ -62,7 +79,11 @@ func TestOpenConsoles(t *testing.T) {
 		"of errors":        {"http://PLAIN {\nerror /aip/* 401\nhandle_errors {\n" + console + "}\n}\n", open},
 		"in a named route": {"&(ops) {\n" + console + "}\nhttp://PLAIN {\ninvoke ops\n}\n", open},
 		"in the answer of an intercept": {"http://PLAIN {\nintercept {\nhandle_response {\n" + console + "}\n}\n" +
-			"respond 404\n}\n", unmet},
+			"respond 404\n}\n", open},
+		"in the answer of an intercept, and basic_auth": {"http://PLAIN {\n" + basic("") + "intercept {\n" +
+			"handle_response {\n" + console + "}\n}\nrespond 404\n}\n", ""},
+		"in a named route of the answer of an intercept": {"&(ops) {\n" + console + "}\nhttp://PLAIN {\nroute /x {\n" +
+			basic("") + "invoke ops\n}\nintercept {\nhandle_response {\ninvoke ops\n}\n}\nrespond 404\n}\n", open},
 		"in a named route of a named route": {"&(ops) {\n" + console + "}\n&(all) {\ninvoke ops\ninvoke all\n}\n" +
 			"http://PLAIN {\ninvoke all\n}\n", open},
 		"a named route behind basic_auth": {"&(ops) {\n" + console + "}\nhttp://PLAIN {\n" + basic("") +
@@ -115,7 +136,7 @@ func TestOpenConsoles(t *testing.T) {
 		"certificates of Leaders of another server": {"https://localhost:PORT {\n" + required + console + "}\n" +
 			"https://a.localhost:OTHER {\n" + required + partner + "}\n", shared},
 		"certificates of a pool that is not known": {"https://localhost:PORT {\n" + unknown + console + "}\n" +
-			"https://a.localhost:PORT {\n" + required + partner + "}\n", unproven},
+			"https://a.localhost:PORT {\n" + required + partner + "}\n", unknownPool},
 		"certificates that a proxy hands on": {"https://localhost:PORT {\n" + required + console + "}\n" +
 			"http://127.0.0.1:OTHER {\naip_gateway a2a/0.3 http://127.0.0.1:1 {\nidentity {\nclient_cert_header Client-Cert " +
 			"rfc9440 from 10.0.0.1 {\ntrust_pool " + pki.CA.Cert + "\n}\n}\n}\n}\n", shared},
@@ -123,6 +144,40 @@ func TestOpenConsoles(t *testing.T) {
 			"https://a.localhost:PORT {\n" + required + partner + "}\n", ""},
 		"certificates of Leaders of another site": {"https://localhost:PORT {\n" + required + console + "}\n" +
 			"https://a.localhost:PORT {\n" + required + partner + "}\n", shared},
+		"certificates, beside a path of another site": {"https://:PORT {\n" + required + console + "}\n" +
+			"https://a.localhost:PORT/x/* {\n" + tls("") + "respond hi\n}\n", some},
+		"certificates of any name, beside a path of another site": {"https://*.localhost:PORT {\n" + required + console +
+			"}\nhttps://a.localhost:PORT/x/* {\n" + tls("") + "respond hi\n}\n", some},
+		"certificates of a name, beside a path of another site": {"https://b.localhost:PORT {\n" + required + console +
+			"}\nhttps://a.localhost:PORT/x/* {\n" + tls("") + "respond hi\n}\n", ""},
+		"certificates of a name, and the host may be another one": {"https://b.localhost:PORT {\n" + required + console +
+			"}\nhttps://a.localhost:PORT/x/* {\n" + tls("") + "respond hi\n}\nLOOSE", some},
+		"certificates of all sites": {"https://:PORT {\n" + required + console + "}\nhttps://a.localhost:PORT/x/* {\n" +
+			required + "respond hi\n}\n", ""},
+		"certificates of Leaders of a path of another site": {"https://:PORT {\n" + pool("trust_pool file "+other.CA.Cert) +
+			console + "}\nhttps://a.localhost:PORT/x/* {\n" + required + "handle_path /x/* {\n" + partner + "}\n}\n", shared},
+		"certificates of Leaders, and the host may be another one": {"https://b.localhost:PORT {\n" +
+			pool("trust_pool file "+other.CA.Cert) + console + "}\nhttps://:PORT {\n" + required + partner +
+			"}\nLOOSE", shared},
+		"certificates of a host that the site sets": {"https://:PORT {\n" + tls("") + "request_header Host b.localhost\n" +
+			"@ops host b.localhost\nhandle @ops {\n" + console + "}\n}\nhttps://b.localhost:PORT {\n" + required +
+			"respond 404\n}\n", some},
+		"certificates of an authority far above the Leaders'": {"https://localhost:PORT {\n" + pool("trust_pool file "+
+			deep.root) + console + "}\nhttps://a.localhost:PORT {\n" + pool("trust_pool file "+deep.below) + partner +
+			"}\n", unfinished},
+		"certificates of an authority far above the Leaders', by all of them": {"https://localhost:PORT {\n" +
+			pool("trust_pool file "+deep.root) + console + "}\nhttps://a.localhost:PORT {\n" + pool("trust_pool file "+
+			deep.between+" "+deep.below) + partner + "}\n", shared},
+		"Leaders of an authority in two steps": {"https://localhost:PORT {\n" + required + console + "}\n" +
+			"https://a.localhost:PORT {\n" + pool("trust_pool file "+deep.root+" "+deep.between+" "+deep.below) + partner +
+			"}\n", ""},
+		"certificates of Leaders that are named": {"https://localhost:PORT {\n" + required + console + "}\n" +
+			"https://a.localhost:PORT {\n" + pool("trusted_leaf_cert_file "+pki.Leader.Cert) + partner + "}\n", unproven},
+		"certificates of a pool that is not known, and no Leaders": {"https://localhost:PORT {\n" + unknown + console +
+			"}\n", unknownPool},
+		"certificates of no pool": {"https://localhost:PORT {\n" + pool("") + console + "}\n", unknownPool},
+		"a proxy of all requests": {"http://PLAIN {\nroute {\nreverse_proxy 127.0.0.1:1 {\n@ok status 2xx\n" +
+			"handle_response @ok {\nvars a b\n}\n}\n" + console + "}\n}\n", open},
 		"Leaders of another authority": {"https://localhost:PORT {\n" + required + console + "}\n" +
 			"https://a.localhost:PORT {\n" + pool("trust_pool file "+other.CA.Cert) + partner + "}\n", ""},
 	} {
@@ -130,18 +185,97 @@ func TestOpenConsoles(t *testing.T) {
 			s := newSite(t)
 			_, port, _ := strings.Cut(s.addr, ":")
 			_, otherPort, _ := strings.Cut(freeAddr(t), ":")
-			_, out, err := s.tryLogged("auto_https off\n", strings.NewReplacer("PLAIN", s.addr, "PORT", port,
-				"OTHER", otherPort, "SOCKET", filepath.Join(s.dir, "s")).Replace(c.sites))
+			sites, options := c.sites, "auto_https off\n"
+			if before, found := strings.CutSuffix(sites, "LOOSE"); found {
+				sites, options = before, options+loose
+			}
+			config, out, err := s.tryLogged(options, strings.NewReplacer("PLAIN", s.addr, "PORT", port,
+				"OTHER", otherPort, "SOCKET", filepath.Join(s.dir, "s")).Replace(sites))
+			var read caddy.Config
+			if err := json.Unmarshal([]byte(config), &read); err != nil {
+				t.Fatal(err)
+			}
 			refused := c.want != "" && c.want != warned
 			if (err != nil) != refused || err != nil && !strings.Contains(err.Error(), "aip_console at ") ||
 				err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("the configuration is answered with %v, want %q", err, c.want)
+			}
+			if said := caddy.Validate(&read); (said != nil) != refused || refused && !strings.Contains(said.Error(), c.want) {
+				t.Errorf("the validation says %v, want %q", said, c.want)
 			}
 			if got := bytes.Contains(out, []byte("the console may change tasks")); got != (c.want == warned) {
 				t.Errorf("there is a warning: %t\n%s", got, out)
 			}
 		})
 	}
+}
+
+// withinUnknown is a handler with another one in it.
+type withinUnknown struct {
+	// The other one.
+	Next json.RawMessage `json:"next" caddy:"namespace=http.handlers inline_key=handler"`
+}
+
+func (withinUnknown) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.test_within", New: func() caddy.Module { return new(withinUnknown) }}
+}
+
+func (h *withinUnknown) Provision(ctx caddy.Context) error {
+	_, err := ctx.LoadModule(h, "Next")
+	return err
+}
+
+func (withinUnknown) ServeHTTP(http.ResponseWriter, *http.Request, caddyhttp.Handler) error {
+	return nil
+}
+
+// TestConsoleWithinUnknown: a console in a handler that is not known is refused, unless it is public.
+func TestConsoleWithinUnknown(t *testing.T) {
+	caddy.RegisterModule(withinUnknown{})
+	for _, public := range []bool{false, true} {
+		var c caddy.Config
+		if err := json.Unmarshal(fmt.Appendf(nil, `{"admin": {"disabled": true}, "apps": {"aip": {"store": {"driver":
+			"memory"}}, "http": {"servers": {"a": {"listen": ["127.0.0.1:0"], "routes": [{"handle": [{"handler": "test_within",
+			"next": {"handler": "aip_console", "public": %t}}]}]}}}}}`, public), &c); err != nil {
+			t.Fatal(err)
+		}
+		err := caddy.Validate(&c)
+		if public != (err == nil) || err != nil && !strings.Contains(err.Error(), "in the handler test_within;") {
+			t.Errorf("public %t: %v", public, err)
+		}
+	}
+}
+
+// chain names the files of authorities, each certified by the one before it.
+type chain struct{ root, between, below string }
+
+func makeChain(t *testing.T) (c chain) {
+	t.Helper()
+	var above *x509.Certificate
+	var signer *ecdsa.PrivateKey
+	for i, file := range []*string{&c.root, &c.between, &c.below} {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := &x509.Certificate{SerialNumber: big.NewInt(int64(i) + 1), NotAfter: time.Now().Add(time.Hour),
+			Subject: pkix.Name{CommonName: fmt.Sprint("CA ", i)}, IsCA: true, BasicConstraintsValid: true,
+			KeyUsage: x509.KeyUsageCertSign}
+		if above == nil {
+			above, signer = made, key
+		}
+		der, err := x509.CreateCertificate(rand.Reader, made, above, key.Public(), signer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		*file = filepath.Join(t.TempDir(), "ca.pem")
+		text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+		if err := os.WriteFile(*file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		above, signer = made, key
+	}
+	return c
 }
 
 // TestSharedTasks holds that an operator is warned of a mount with identity off that has the tasks of another mount.

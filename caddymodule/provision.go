@@ -75,7 +75,7 @@ func (g *Gateway) provision(ctx caddy.Context) error {
 		g.server, g.logsAccess = server, server.Logs != nil
 		g.logsCredentials = g.logsAccess && server.Logs.ShouldLogCredentials
 		g.trusted = doctor.TrustFiles(server.TLSConnPolicies...)
-		if err := app.(*App).note(server, g); err != nil {
+		if err := app.(*App).judgeServers(ctx); err != nil {
 			return err
 		}
 	}

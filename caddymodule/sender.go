@@ -112,7 +112,7 @@ func (a *App) shownBy(g *Gateway) string {
 	}
 	for _, name := range names {
 		name = strings.Replace(name, "*", "any", 1)
-		some, _ := doctor.PoliciesOf(written, name)
+		some := doctor.PoliciesOf(written, name)
 		for _, p := range some {
 			if i := slices.Index(written, p); i < len(g.server.TLSConnPolicies) {
 				if aic := aicShown(g.server.TLSConnPolicies[i], name); aic != "" {

@@ -129,7 +129,7 @@ func TestDocsExamples(t *testing.T) {
 	all := pages(t)
 	// The examples name certificates as getting-started.md makes them.
 	t.Chdir(t.TempDir())
-	for dir, leader := range map[string]identity.AIC{".pki": "", ".ontology": registrytest.Ontology} {
+	for dir, leader := range map[string]identity.AIC{".pki": "", ".operators": "", ".ontology": registrytest.Ontology} {
 		if _, err := devpki.Make(devpki.Options{Dir: dir, Leader: leader}); err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +155,8 @@ func TestDocsExamples(t *testing.T) {
 			if strings.TrimSpace(formatted) != strings.TrimSpace(input) {
 				t.Errorf("%s: an example is not formatted as caddy fmt does:\n%s", name, input)
 			}
-			here := strings.NewReplacer("/etc/caddy/leaders-ca.pem", ".pki/ca.pem", "/etc/caddy/operators-ca.pem", ".pki/ca.pem",
+			here := strings.NewReplacer("/etc/caddy/leaders-ca.pem", ".pki/ca.pem",
+				"/etc/caddy/operators-ca.pem", ".operators/ca.pem",
 				"/etc/caddy/aun/", ".pki/aun-",
 				"/etc/caddy/broker-ca.pem", ".pki/ca.pem", "/etc/caddy/partner.pem", ".pki/server.pem",
 				"/etc/caddy/partner-key.pem", ".pki/server-key.pem",

@@ -7,56 +7,60 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
+	"github.com/caddyserver/certmagic"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 )
 
-// requiresClients reports whether TLS requires certificates of the clients of all hosts of a server, whose policies are
-// not provisioned yet. No hosts stand for any.
-func requiresClients(s *caddyhttp.Server, policies caddytls.ConnectionPolicies, hosts []string) bool {
-	require := func(some caddytls.ConnectionPolicies) bool {
-		return !slices.ContainsFunc(some, func(p *caddytls.ConnectionPolicy) bool { return !RequiresClients(p) })
+// reaching returns those of the policies of a server that connections with requests for hosts may have. No hosts stand
+// for any.
+func (n *noted) reaching(hosts []string) (some caddytls.ConnectionPolicies) {
+	if len(hosts) == 0 || n.loose {
+		return n.policies
 	}
-	if s.StrictSNIHost != nil && !*s.StrictSNIHost { // the host of the connection may be another than that of a request
-		return len(policies) > 0 && require(policies)
+	for _, host := range hosts {
+		some = append(some, PoliciesOf(n.policies, host)...)
 	}
-	return !slices.ContainsFunc(orAny(hosts), func(host string) bool {
-		some, all := PoliciesOf(policies, host)
-		return !all || !require(some)
-	})
-}
-
-// orAny returns hosts as PoliciesOf takes them.
-func orAny(hosts []string) []string {
-	if len(hosts) == 0 {
-		return []string{""}
-	}
-	return hosts
+	return some
 }
 
 // PoliciesOf returns those of the policies of a server, which are not provisioned yet, that connections to a host may
-// have: the first that is for all of them is the last. all says whether there is one.
-func PoliciesOf(policies caddytls.ConnectionPolicies, host string) (some caddytls.ConnectionPolicies, all bool) {
+// have: the first that is for all of them is the last. The host may have wildcards; connections that name none have the
+// empty one.
+func PoliciesOf(policies caddytls.ConnectionPolicies, host string) (some caddytls.ConnectionPolicies) {
 	for _, p := range policies {
 		var names caddytls.MatchServerName
 		raw, named := p.MatchersRaw["sni"]
-		if named && json.Unmarshal(raw, &names) == nil && !slices.ContainsFunc(names, func(name string) bool {
-			label, domain, _ := strings.Cut(host, ".")
-			return strings.EqualFold(name, host) || label != "" && strings.EqualFold(name, "*."+domain)
-		}) {
+		if named && json.Unmarshal(raw, &names) == nil &&
+			!slices.ContainsFunc(names, func(name string) bool { return meet(name, host) }) {
 			continue
 		}
 		some = append(some, p)
-		if len(p.MatchersRaw) == 0 || named && len(p.MatchersRaw) == 1 {
-			return some, true
+		if len(p.MatchersRaw) == 0 || len(p.MatchersRaw) == 1 && slices.ContainsFunc(names, func(name string) bool {
+			return certmagic.MatchWildcard(host, name)
+		}) {
+			break
 		}
 	}
-	return some, false
+	return some
+}
+
+// meet reports whether some host may have both of two names, with wildcards.
+func meet(one, two string) bool {
+	if strings.Contains(one+two, "{") {
+		return true // what a placeholder stands for is not known
+	}
+	labels, others := strings.Split(one, "."), strings.Split(two, ".")
+	return len(labels) == len(others) && !slices.ContainsFunc(labels, func(label string) bool {
+		other := others[0]
+		others = others[1:]
+		return label != "*" && other != "*" && !strings.EqualFold(label, other)
+	})
 }
 
 // RequiresClients reports whether a policy, which may not be provisioned yet, accepts verified clients only.
@@ -79,17 +83,28 @@ func VerifiesClients(p *caddytls.ConnectionPolicy) bool {
 		p.ClientAuthentication != nil && p.ClientAuthentication.Mode == "verify_if_given")
 }
 
-// sharedWith says why certificates of Leaders open a console. It is empty if none does.
+// sharedWith says why certificates of others than operators open a console. It is empty if none does.
 func sharedWith(console, leaders []trust) string {
-	const mend = "give its site another trust_pool file, or add basic_auth or forward_auth to the site" + orPublic
-	for _, theirs := range leaders {
-		for _, ours := range console {
-			switch {
+	const mend = "; give its site another trust_pool file, or add basic_auth or forward_auth to the site" + orPublic
+	for _, ours := range console {
+		switch {
+		case ours.leafs: // which the operator has chosen one by one
+			continue
+		case len(ours.roots) == 0:
+			return "it is not known which certificates open the console, and it shows all tasks" + mend
+		}
+		for _, theirs := range leaders {
+			switch above := theirs.unfinished(); {
 			case ours.shares(theirs):
-				return "certificates that open an aip_gateway open the console, and it shows all tasks; " + mend
-			case !ours.known() || !theirs.known():
+				return "certificates that open an aip_gateway open the console, and it shows all tasks" + mend
+			case len(theirs.roots) == 0:
 				return "it is not proven that no certificate that opens an aip_gateway opens the console, which shows " +
-					"all tasks; " + mend
+					"all tasks" + mend
+			case above != nil:
+				return fmt.Sprintf("the CA %q, whose certificates open an aip_gateway, is below another CA, which may be "+
+					"below one of the console, and the console shows all tasks; name the certificates of operators in "+
+					"its site one by one, by trusted_leaf_cert_file, or add basic_auth or forward_auth to the site%s",
+					above.Subject, orPublic)
 			}
 		}
 	}
@@ -103,14 +118,11 @@ type trust struct {
 	leafs bool // only the certificates that are named themselves count
 }
 
-// trusted returns what the certificates of the clients of hosts are checked against. No hosts stand for any.
-func trusted(policies caddytls.ConnectionPolicies, hosts []string) (all []trust) {
-	for _, host := range orAny(hosts) {
-		some, _ := PoliciesOf(policies, host)
-		for _, p := range some {
-			if p.ClientAuthentication != nil {
-				all = append(all, trustOf(p.ClientAuthentication))
-			}
+// trusted returns what the certificates of clients are checked against.
+func trusted(policies caddytls.ConnectionPolicies) (all []trust) {
+	for _, p := range policies {
+		if p.ClientAuthentication != nil {
+			all = append(all, trustOf(p.ClientAuthentication))
 		}
 	}
 	return all
@@ -178,19 +190,27 @@ func rootsIn(files, encoded []string) (all []*x509.Certificate, err error) {
 	return all, nil
 }
 
-// known reports whether it is known which certificates count.
-func (t trust) known() bool { return t.leafs || len(t.roots) > 0 }
-
 // shares reports whether a certificate that counts for others counts here, too: a CA of theirs is one of these, or is
 // certified by one.
 func (t trust) shares(others trust) bool {
-	if t.leafs { // which the operator has chosen one by one
-		return false
-	}
 	return t.text == others.text || slices.ContainsFunc(others.roots, func(theirs *x509.Certificate) bool {
 		return slices.ContainsFunc(t.roots, func(ours *x509.Certificate) bool {
 			return bytes.Equal(ours.RawSubjectPublicKeyInfo, theirs.RawSubjectPublicKeyInfo) ||
 				theirs.CheckSignatureFrom(ours) == nil
 		})
 	})
+}
+
+// unfinished returns a root that is certified by a CA that is none of the roots, so that it is not known what it is
+// below; nil for none.
+func (t trust) unfinished() *x509.Certificate {
+	for _, root := range t.roots {
+		if !slices.ContainsFunc(t.roots, func(ca *x509.Certificate) bool {
+			return bytes.Equal(root.RawIssuer, ca.RawSubject) &&
+				ca.CheckSignature(root.SignatureAlgorithm, root.RawTBSCertificate, root.Signature) == nil
+		}) {
+			return root
+		}
+	}
+	return nil
 }

@@ -3,12 +3,15 @@
 package doctor
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/headers"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/intercept"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 )
 
@@ -26,12 +29,14 @@ type way struct {
 	all     guard    // of all requests
 	console guard    // of those whose path is one of the console's at this place
 	hosts   []string // that the requests name; none for any
+	renamed bool     // a handler may have changed the host
 }
 
 // walker follows requests through the routes of a server, and collects the handlers of the gateway that they get to:
 // each once for each way to it.
 type walker struct {
 	named    map[string]*caddyhttp.Route
+	invoked  []string // those of named to which a handler leads
 	consoles []foundConsole
 	partners []foundPartner
 }
@@ -46,17 +51,18 @@ type foundPartner struct {
 	hosts []string
 }
 
-// walkServer follows requests through all routes of a server, but for named ones that no handler invokes.
+// walkServer follows requests through all routes of a server. Anyone may get to a named route that no known handler
+// invokes.
 func walkServer(s *caddyhttp.Server) *walker {
 	w := &walker{named: s.NamedRoutes}
 	w.walk(s.Routes, way{})
 	w.walk(errorRoutes(s.Errors), way{})
+	for name, r := range s.NamedRoutes {
+		if !slices.Contains(w.invoked, name) {
+			w.walk(caddyhttp.RouteList{*r}, way{})
+		}
+	}
 	return w
-}
-
-// meets reports whether requests get to a console.
-func (k *walker) meets(c ConsoleHandler) bool {
-	return slices.ContainsFunc(k.consoles, func(f foundConsole) bool { return f.ConsoleHandler == c })
 }
 
 func errorRoutes(on *caddyhttp.HTTPErrorConfig) caddyhttp.RouteList {
@@ -76,22 +82,23 @@ func (k *walker) walk(routes caddyhttp.RouteList, w way) way {
 			in = entered
 		}
 		group, entered = r.Group, in
-		w = w.past(r, k.through(r.Handlers, in.into(r)))
+		w = w.past(r, k.through(handlersOf(r), in.into(r)))
 	}
 	return w
 }
 
 // into returns what is proven of the requests that a route takes.
 func (w way) into(r *caddyhttp.Route) way {
-	if len(r.MatcherSets) == 0 {
+	sets := matchersOf(r)
+	if len(sets) == 0 {
 		return w
 	}
-	if !slices.ContainsFunc(r.MatcherSets, func(set caddyhttp.MatcherSet) bool {
+	if !slices.ContainsFunc(sets, func(set caddyhttp.MatcherSet) bool {
 		return !slices.ContainsFunc(set, selectsAddresses)
 	}) {
 		w.all, w.console = max(w.all, addressed), max(w.console, addressed)
 	}
-	if len(w.hosts) == 0 {
+	if len(w.hosts) == 0 && !w.renamed {
 		w.hosts = HostsOf(r)
 	}
 	return w
@@ -100,9 +107,10 @@ func (w way) into(r *caddyhttp.Route) way {
 // past returns what is proven of the requests that come after a route: of those before it, and of those that get
 // through its handlers.
 func (w way) past(r *caddyhttp.Route, through way) way {
+	w.renamed = w.renamed || through.renamed
 	switch {
 	case r.Terminal:
-	case r.Group == "" && len(r.MatcherSets) == 0:
+	case r.Group == "" && len(matchersOf(r)) == 0:
 		w.all, w.console = through.all, through.console
 	case r.Group == "" && takesConsole(r):
 		w.console = through.console
@@ -125,21 +133,28 @@ func (k *walker) through(handlers []caddyhttp.MiddlewareHandler, w way) way {
 		case *caddyhttp.Subroute:
 			inner := k.walk(h.Routes, w)
 			if failing := errorRoutes(h.Errors); len(failing) > 0 {
-				failed := k.walk(failing, way{all: w.all, console: w.all, hosts: w.hosts})
+				failed := k.walk(failing, way{all: w.all, console: w.all, hosts: w.hosts, renamed: inner.renamed})
 				inner.all, inner.console = min(inner.all, failed.all), min(inner.console, failed.console)
 			}
 			w = inner
 		case *caddyhttp.Invoke:
 			if r := k.named[h.Name]; r != nil {
+				k.invoked = append(k.invoked, h.Name)
 				k.named[h.Name] = nil // what invokes itself has nothing more
 				w = k.walk(caddyhttp.RouteList{*r}, w)
 				k.named[h.Name] = r
 			}
 		case *reverseproxy.Handler:
-			w = k.answered(h.HandleResponse, w)
+			w = k.answered(h, w)
+		case *intercept.Intercept: // later handlers may have changed what is answered
+			for _, r := range h.HandleResponse {
+				k.walk(r.Routes, way{all: w.all, console: w.all, hosts: w.hosts, renamed: true})
+			}
+		case *headers.Handler:
+			w.renamed = w.renamed || h.Request != nil
 		default:
 			if !keepsPath(handler) {
-				w.console = w.all
+				w.console, w.renamed = w.all, true
 			}
 		}
 	}
@@ -147,10 +162,10 @@ func (k *walker) through(handlers []caddyhttp.MiddlewareHandler, w way) way {
 }
 
 // answered follows requests through a reverse_proxy, which lets some past it by its handle_response alone. It proves
-// who they are if it does so for answers of success only, as forward_auth.
-func (k *walker) answered(responses []caddyhttp.ResponseHandler, w way) way {
-	proves, out := len(responses) > 0, w
-	for _, r := range responses {
+// who they are if it asks by a GET of its own, and lets them past for answers of success only, as forward_auth.
+func (k *walker) answered(h *reverseproxy.Handler, w way) way {
+	proves, out := len(h.HandleResponse) > 0 && h.Rewrite != nil && h.Rewrite.Method == http.MethodGet, w
+	for _, r := range h.HandleResponse {
 		out.console = min(out.console, k.walk(r.Routes, w).console)
 		proves = proves && (isSuccess(r.Match) || r.StatusCode != "" || ends(r.Routes))
 	}
@@ -169,8 +184,8 @@ func isSuccess(m *caddyhttp.ResponseMatcher) bool {
 // ends reports whether no request gets past routes, because one of them answers it.
 func ends(routes caddyhttp.RouteList) bool {
 	return slices.ContainsFunc(routes, func(r caddyhttp.Route) bool {
-		return len(r.MatcherSets) == 0 && r.Group == "" &&
-			slices.ContainsFunc(r.Handlers, func(h caddyhttp.MiddlewareHandler) bool {
+		return len(matchersOf(&r)) == 0 && r.Group == "" &&
+			slices.ContainsFunc(handlersOf(&r), func(h caddyhttp.MiddlewareHandler) bool {
 				return slices.Contains([]string{"copy_response", "error", "static_response"}, handlerName(h))
 			})
 	})
@@ -180,7 +195,7 @@ func ends(routes caddyhttp.RouteList) bool {
 func keepsPath(h caddyhttp.MiddlewareHandler) bool {
 	name := handlerName(h)
 	return strings.HasPrefix(name, "aip_") || slices.Contains([]string{"copy_response_headers", "encode", "error",
-		"headers", "log_append", "map", "metrics", "request_body", "static_response", "tracing", "vars"}, name)
+		"log_append", "map", "metrics", "request_body", "static_response", "tracing", "vars"}, name)
 }
 
 // handlerName returns the name that a handler has in a configuration; empty for one that is no module.
@@ -193,7 +208,7 @@ func handlerName(h caddyhttp.MiddlewareHandler) string {
 
 // HostsOf returns the hosts that a route is for; none for any.
 func HostsOf(r *caddyhttp.Route) (hosts []string) {
-	for _, set := range r.MatcherSets {
+	for _, set := range matchersOf(r) {
 		i := slices.IndexFunc(set, func(m any) bool { _, is := m.(*caddyhttp.MatchHost); return is })
 		if i < 0 {
 			return nil
@@ -206,7 +221,7 @@ func HostsOf(r *caddyhttp.Route) (hosts []string) {
 // takesConsole reports whether a route surely takes all requests of the console: a matcher set says so by their path,
 // and says nothing else.
 func takesConsole(r *caddyhttp.Route) bool {
-	return slices.ContainsFunc(r.MatcherSets, func(set caddyhttp.MatcherSet) bool {
+	return slices.ContainsFunc(matchersOf(r), func(set caddyhttp.MatcherSet) bool {
 		if len(set) != 1 {
 			return len(set) == 0
 		}

@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -86,6 +87,9 @@ func Examine(ctx context.Context, file, adapter string, try Try) []Finding {
 	}
 	whole := Finding{CheckConfiguration, OK, named(file), "Caddy accepts the configuration"}
 	consoles, err := provision(text)
+	if slices.ContainsFunc(consoles, func(c Console) bool { return c.Refused() != nil }) {
+		return slices.Concat(findings, consoleFindings(consoles))
+	}
 	if err != nil {
 		whole.Status, whole.Text = Broken, fmt.Sprintf("Caddy refuses the configuration: %v; correct it", err)
 	}
@@ -179,7 +183,8 @@ func discard() *caddy.Logging {
 // quiet makes Caddy log nothing more: all that matters is a finding.
 func quiet() error { return caddy.Validate(&caddy.Config{Logging: discard()}) }
 
-// provision has Caddy provision a configuration, without starting it, and returns its consoles. Caddy gets an empty
+// provision has Caddy provision a configuration, without starting it, and returns its consoles, also those for which
+// Caddy refuses it. Caddy gets an empty
 // directory as its storage, where some modules make files.
 func provision(text []byte) (consoles []Console, err error) {
 	var c caddy.Config
@@ -204,14 +209,16 @@ func provision(text []byte) (consoles []Console, err error) {
 	c.AppsRaw = apps // they are in a context of their own, which cleans them up
 	ctx, end := caddy.NewContext(whole)
 	defer end()
+	var failed error
 	for name := range apps {
 		if _, err := ctx.App(name); err != nil {
-			return nil, err
+			failed = err
+			break
 		}
 	}
 	app, err := ctx.App("aip")
 	if err != nil {
-		return nil, err
+		return nil, cmp.Or(failed, err)
 	}
-	return app.(Examiner).Consoles(), nil
+	return app.(Examiner).Consoles(), failed
 }

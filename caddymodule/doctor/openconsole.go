@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -61,32 +62,62 @@ const orPublic = "; or, if everyone may see all tasks, write public in aip_conso
 // notProven says of a Console that its site may authenticate its clients.
 const notProven = "it is not proven that its site authenticates all who open it"
 
-// Servers are those of Caddy that have handlers of the gateway.
+// somePolicies says how to close a Console that some connections reach without a certificate.
+const somePolicies = "TLS asks only some of its connections for a certificate; give every site of its port the same " +
+	"client_auth, or give its site a host of its own without a wildcard, without strict_sni_host insecure_off, and no " +
+	"address at http_port, which has no TLS; or add basic_auth or forward_auth, without a matcher, to the site"
+
+// Servers are those of Caddy.
 type Servers map[*caddyhttp.Server]*noted
 
-// noted is what is kept of a server.
+// noted is what is known of a server.
 type noted struct {
 	policies caddytls.ConnectionPolicies // as they stand in the configuration
-	consoles []ConsoleHandler
+	loose    bool                        // the host of a connection may be another than that of a request
+	plain    bool                        // some of its addresses have no TLS, whatever its policies
+	local    bool                        // only clients on this machine can connect to it
 }
 
-// Note keeps a server, for each handler of the gateway that is provisioned, and the handler, if it is a console. Caddy
-// provisions the policies of a server after its routes, and then they do not say any more which hosts they are for.
-func (all Servers) Note(s *caddyhttp.Server, h caddyhttp.MiddlewareHandler) error {
-	if all[s] == nil {
+// ServersOf returns the servers of Caddy's app http. The first handler of the gateway that is provisioned asks for it:
+// Caddy provisions the policies of a server after its routes, and then they no longer say which hosts they are for.
+func ServersOf(app *caddyhttp.App) (Servers, error) {
+	all := make(Servers)
+	for _, s := range app.Servers {
 		text, err := json.Marshal(s.TLSConnPolicies)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		all[s] = new(noted)
-		if err := json.Unmarshal(text, &all[s].policies); err != nil {
-			return err
+		n := &noted{loose: s.StrictSNIHost != nil && !*s.StrictSNIHost}
+		if err := json.Unmarshal(text, &n.policies); err != nil {
+			return nil, err
 		}
+		addresses, err := addressesOf(s)
+		if err != nil {
+			return nil, err
+		}
+		port := uint(cmp.Or(app.HTTPPort, caddyhttp.DefaultHTTPPort))
+		n.plain = slices.ContainsFunc(addresses, func(at caddy.NetworkAddress) bool {
+			return at.StartPort <= port && port <= at.EndPort
+		})
+		n.local = len(addresses) > 0 && !slices.ContainsFunc(addresses, func(at caddy.NetworkAddress) bool {
+			ip, err := netip.ParseAddr(at.Host)
+			return !at.IsUnixNetwork() && at.Host != "localhost" && (err != nil || !ip.IsLoopback())
+		})
+		all[s] = n
 	}
-	if c, ok := h.(ConsoleHandler); ok {
-		all[s].consoles = append(all[s].consoles, c)
+	return all, nil
+}
+
+// addressesOf returns the addresses of a server, which may not be provisioned yet.
+func addressesOf(s *caddyhttp.Server) (all []caddy.NetworkAddress, err error) {
+	for _, written := range s.Listen {
+		at, err := caddy.ParseNetworkAddress(caddy.NewReplacer().ReplaceAll(written, ""))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, at)
 	}
-	return nil
+	return all, nil
 }
 
 // Policies returns the policies of a server as they stand in the configuration; none for one that was not noted.
@@ -105,39 +136,38 @@ func (all Servers) Consoles() (consoles []Console) {
 	for s, n := range all {
 		ways[s] = walkServer(s)
 		for _, p := range ways[s].partners {
-			leaders = append(leaders, trusted(n.policies, p.hosts)...)
+			leaders = append(leaders, trusted(n.reaching(p.hosts))...)
 			if roots, some := p.HandedOn(); some {
 				leaders = append(leaders, (&clientAuth{Files: roots}).trust())
 			}
 		}
 	}
 	for s, n := range all {
-		local := isLocal(s)
 		for _, c := range ways[s].consoles {
 			allow, public := c.Operators()
-			byCertificate := requiresClients(s, n.policies, c.way.hosts)
+			policies := n.reaching(c.way.hosts)
+			some := slices.ContainsFunc(policies, RequiresClients)
+			byCertificate := some && !n.plain && !slices.ContainsFunc(policies, func(p *caddytls.ConnectionPolicy) bool {
+				return !RequiresClients(p)
+			})
 			shown := max(c.way.all, c.way.console)
 			one := Console{Handler: c.ConsoleHandler, Listen: s.Listen, Hosts: c.way.hosts, Allow: allow,
-				Local: local && !byCertificate}
-			one.AnyHost = shown < people && !byCertificate && len(c.way.hosts) == 0 && (local || !public)
+				Local: n.local && !byCertificate}
+			one.AnyHost = shown < people && !byCertificate && len(c.way.hosts) == 0 && (n.local || !public)
 			switch {
 			case public, shown > anyone, one.Local && len(allow) == 0:
 			case byCertificate:
-				one.Why = sharedWith(trusted(n.policies, c.way.hosts), leaders)
-			case local:
+				one.Why = sharedWith(trusted(policies), leaders)
+			case n.local:
 				one.Why = fmt.Sprintf("the console may %s, and %s; %s", strings.Join(allow, ", "), notProven,
 					openConsoleAdvice)
+			case some:
+				one.Why = "the console shows all tasks, and " + somePolicies + orPublic
 			default:
 				one.Why = "the console shows all tasks, and " + notProven + "; " + openConsoleAdvice +
 					"; or bind 127.0.0.1 in it" + orPublic
 			}
 			consoles = append(consoles, one)
-		}
-		for _, c := range n.consoles {
-			if _, public := c.Operators(); !public && !ways[s].meets(c) {
-				consoles = append(consoles, Console{Handler: c, Listen: s.Listen, Why: "it stands in a handler of which it is " +
-					"not known who gets to it; place it in the routes of the site" + orPublic})
-			}
 		}
 	}
 	slices.SortFunc(consoles, func(a, b Console) int { return strings.Compare(a.Site(), b.Site()) })
@@ -153,18 +183,6 @@ func (c *Console) Refused() error {
 		return nil
 	}
 	return fmt.Errorf("aip_console at %s: %s", c.Site(), c.Why)
-}
-
-// isLocal reports whether only clients on this machine can connect to a server.
-func isLocal(s *caddyhttp.Server) bool {
-	return len(s.Listen) > 0 && !slices.ContainsFunc(s.Listen, func(address string) bool {
-		at, err := caddy.ParseNetworkAddress(address)
-		if err != nil {
-			return true
-		}
-		ip, err := netip.ParseAddr(at.Host)
-		return !at.IsUnixNetwork() && at.Host != "localhost" && (err != nil || !ip.IsLoopback())
-	})
 }
 
 // consoleFindings says which consoles are open to others than operators.

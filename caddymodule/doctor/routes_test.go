@@ -3,9 +3,15 @@
 package doctor
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
+	"math/big"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -74,13 +80,6 @@ func TestConsoleWays(t *testing.T) {
 		"behind a proof": {func(c caddyhttp.MiddlewareHandler) caddyhttp.RouteList {
 			return caddyhttp.RouteList{on(nil, auth, c)}
 		}, false},
-		"nowhere": {func(caddyhttp.MiddlewareHandler) caddyhttp.RouteList { return nil }, true},
-		"in a handler that is not known": {func(c caddyhttp.MiddlewareHandler) caddyhttp.RouteList {
-			return caddyhttp.RouteList{on(nil, auth, &struct {
-				handler
-				next caddyhttp.MiddlewareHandler
-			}{handler{"other"}, c})}
-		}, true},
 		"a proof of its paths": {func(c caddyhttp.MiddlewareHandler) caddyhttp.RouteList {
 			return caddyhttp.RouteList{on([]string{"/aip/*"}, auth), on(nil, c)}
 		}, false},
@@ -109,17 +108,50 @@ func TestConsoleWays(t *testing.T) {
 		}, true},
 	} {
 		console := newConsole()
-		s := &caddyhttp.Server{Listen: []string{":80"}, Routes: c.routes(console)}
-		all := make(Servers)
-		if err := all.Note(s, console); err != nil {
-			t.Fatal(err)
-		}
+		s := &caddyhttp.Server{Listen: []string{":8080"}, Routes: c.routes(console)}
 		refused := false
-		for _, found := range all.Consoles() {
+		for _, found := range consolesOf(t, s) {
 			refused = refused || found.Refused() != nil
 		}
 		if refused != c.want {
 			t.Errorf("%s: it is refused: %t, want %t", name, refused, c.want)
+		}
+	}
+}
+
+// consolesOf returns the ways to the consoles of a server.
+func consolesOf(t *testing.T, s *caddyhttp.Server) []Console {
+	t.Helper()
+	all, err := ServersOf(&caddyhttp.App{HTTPPort: 8080, Servers: map[string]*caddyhttp.Server{"one": s}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.Consoles()
+}
+
+// TestPlainAddress: certificates of clients are no proof at an address without TLS, and Caddy's http_port has none.
+func TestPlainAddress(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, root, root, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca, err := json.Marshal(map[string]any{"provider": "inline", "trusted_ca_certs": [][]byte{der}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for listen, want := range map[string]bool{":8443": false, ":8080": true, ":8000-8090": true, "127.0.0.1:8080": false,
+		"{env.NONE}:8443": false} {
+		s := &caddyhttp.Server{Listen: []string{"127.0.0.1:8444", listen}, Routes: caddyhttp.RouteList{on(nil, newConsole())},
+			TLSConnPolicies: caddytls.ConnectionPolicies{{ClientAuthentication: &caddytls.ClientAuthentication{
+				Mode: "require_and_verify", CARaw: ca}}}}
+		found := consolesOf(t, s)
+		if len(found) != 1 || (found[0].Refused() != nil) != want {
+			t.Errorf("at %s: %+v, want it refused: %t", listen, found, want)
 		}
 	}
 }
@@ -140,11 +172,7 @@ func TestOutermostHosts(t *testing.T) {
 	}
 	s.TLSConnPolicies = caddytls.ConnectionPolicies{policy("a.example", "request"),
 		policy("*.example", "require_and_verify"), {}}
-	all := make(Servers)
-	if err := all.Note(s, console); err != nil {
-		t.Fatal(err)
-	}
-	found := all.Consoles()
+	found := consolesOf(t, s)
 	if len(found) != 1 || found[0].Refused() == nil {
 		t.Fatalf("%+v is accepted", found)
 	}

@@ -31,7 +31,7 @@ type tlsApp struct {
 // shows reports whether the site of a Partner shows a certificate with an AIC, as far as the configuration says it.
 func (t *tlsApp) shows(p *mounted) bool {
 	for _, host := range p.names() {
-		policies, _ := PoliciesOf(p.Policies, host)
+		policies := PoliciesOf(p.Policies, host)
 		for _, policy := range policies {
 			if policy.CertSelection != nil && slices.ContainsFunc(t.Certificates.Files, func(f caddytls.CertKeyFilePair) bool {
 				return slices.ContainsFunc(policy.CertSelection.AnyTag, func(tag string) bool {
@@ -92,8 +92,8 @@ func (p *mounted) examineAddress() (findings []Finding) {
 			continue
 		}
 		f := Finding{CheckClientAuth, Broken, p.settings.name(), ""}
-		unnamed, _ := PoliciesOf(p.Policies, "")
-		switch named, _ := PoliciesOf(p.Policies, host); {
+		unnamed := PoliciesOf(p.Policies, "")
+		switch named := PoliciesOf(p.Policies, host); {
 		case p.strict:
 			f.Text = fmt.Sprintf("the name of the site is the IP address %s, so that Caddy answers every request with 421; %s",
 				host, AddressAdvice(host))
