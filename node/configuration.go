@@ -34,29 +34,29 @@ type Settings struct {
 // Configuration is one of a process, from its reading to the end of its last call. Its host calls Open and Start, then
 // Drain and Stop, and at last Close; after a failed start, Close alone.
 //
-//	Open -> Start -> Drain -> Stop -> Close
+//	Open -> Start -> (in force) -> Drain -> Stop -> Close
 //
-// Calls come at any time: Ready has them wait for Start, and refuses them over a closed store.
+// Calls come at any time: Ready has them wait until it is in force, and refuses them over a closed store.
 type Configuration struct {
 	Draining context.Context // done when the streams of the configuration must end
 	drain    context.CancelFunc
 
 	Trust Trust // in the certificates of callers
 
-	// Set by Start.
+	// Set by Start, and read after Ready.
 	Discoverer *adp.Server     // answers queries about the Partners
 	Front      *aunfront.Front // of AUN; nil for none
 	Site       *directory.Site // likewise
 
 	process  *Process
-	started  chan struct{}
+	started  chan struct{}        // closed when the configuration is in force
 	settings Settings             // set by Start
 	work     sync.WaitGroup       // of Go
 	node     atomic.Pointer[Node] // set by Open, and never unset; it may be closed when holds is false
 	held     atomic.Pointer[Node] // see Held
 
 	records  *amp.Log                     // of the monitoring; nil for none
-	reporter atomic.Pointer[amp.Reporter] // likewise, and nil before Start
+	reporter atomic.Pointer[amp.Reporter] // likewise, and nil before it is in force
 
 	mu     sync.Mutex
 	store  Store
@@ -86,37 +86,45 @@ func (c *Configuration) Open(s Store) error {
 	return err
 }
 
-// Start puts the configuration in force. Open has succeeded.
+// Start readies the configuration to come in force: at once if no other one is, and else when that is drained, which a
+// host does when it keeps this one. Open has succeeded. An error, or a stop before that, leaves nothing behind.
 func (c *Configuration) Start(s Settings) error {
+	if err := c.prepare(s); err != nil {
+		return err
+	}
+	c.process.inForce.enter(c)
+	return nil
+}
+
+// prepare does all of a start that can fail, and changes nothing that another configuration uses.
+func (c *Configuration) prepare(s Settings) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := c.node.Load()
 	c.settings = s
-	n.Leaders.Judge(context.Background(), c.Trust.keeps) // before their webhooks go on
-	n.configure(c)
 	for _, p := range s.Partners {
-		if err := p.register(n); err != nil {
-			c.unregister()
+		if err := p.prepare(n); err != nil {
 			return err
 		}
 	}
 	c.settings.agents, c.Discoverer = s.Partners.catalog(), c.discoverer()
 	if err := c.startAUN(s.AUN); err != nil {
-		c.unregister()
 		return err
 	}
-	c.comeInForce()
 	c.checkAgents()
-	c.startMonitoring(s.Monitoring)
 	c.followActive(s.Active)
 	c.Go(c.Trust.recheck)
-	c.held.Store(n)
-	close(c.started)
 	return nil
 }
 
-// Go has work done until the configuration is drained. Stop waits for it.
-func (c *Configuration) Go(f func(ctx context.Context)) { c.work.Go(func() { f(c.Draining) }) }
+// Go has work done from when the configuration is in force until it is drained. Stop waits for it.
+func (c *Configuration) Go(f func(ctx context.Context)) {
+	c.work.Go(func() {
+		if c.Ready(c.Draining) == nil {
+			f(c.Draining)
+		}
+	})
+}
 
 // Partners returns the Partners, after Start. The list is not to be changed.
 func (c *Configuration) Partners() Partners { return c.settings.Partners }
@@ -127,8 +135,8 @@ func (c *Configuration) Host() any { return c.settings.Host }
 // Node returns the node of the configuration; nil before Open. It may be closed.
 func (c *Configuration) Node() *Node { return c.node.Load() }
 
-// Held returns the node while the configuration keeps it open; nil before Start, and when the store has closed, not
-// before. It takes no lock, since one is held while a store is closed.
+// Held returns the node while the configuration keeps it open; nil before it is in force, and when the store has
+// closed, not before. It takes no lock, since one is held while a store is closed.
 func (c *Configuration) Held() *Node { return c.held.Load() }
 
 // IsInForce reports whether the configuration is the process's Newest.
@@ -140,8 +148,11 @@ func (c *Configuration) Ends() bool {
 	return c.Draining.Err() != nil || c.process.IsExiting() || !c.Node().Tasks.Process().Draining().IsZero()
 }
 
-// Drain ends the streams of the configuration.
-func (c *Configuration) Drain() { c.drain() }
+// Drain puts the next configuration in force, if one has started, and ends the streams of this one.
+func (c *Configuration) Drain() {
+	c.process.inForce.leave(c)
+	c.drain()
+}
 
 // detachedGrace is the time beyond Drain for streams without a request to end.
 const detachedGrace = 5 * time.Second
@@ -150,10 +161,12 @@ const detachedGrace = 5 * time.Second
 // continue, and so do other streams, as far as the next configuration accepts their callers. At an exit it waits for
 // the streams without a request: no host knows them any more.
 func (c *Configuration) Stop() {
-	c.drain()
-	if c.process.IsExiting() {
+	c.Drain()
+	switch {
+	case !c.wasInForce():
+	case c.process.IsExiting():
 		c.process.Detached.Wait(c.settings.Drain + detachedGrace)
-	} else if c.process.newest.Load() != nil {
+	default:
 		c.process.CutRefused(c.process.Gateways)
 	}
 	c.work.Wait()
@@ -162,22 +175,24 @@ func (c *Configuration) Stop() {
 	c.unregister()
 }
 
-// unregister undoes Start. c.mu is held.
+// unregister undoes comeInForce. c.mu is held.
 func (c *Configuration) unregister() {
+	if !c.wasInForce() {
+		return
+	}
 	for _, p := range c.settings.Partners {
 		p.unregister()
 	}
-	c.leaveForce()
-	if n := c.node.Load(); n != nil {
-		n.forget(c)
-	}
+	c.node.Load().forget(c)
 }
 
 // Close releases the store as soon as no request of this configuration is in flight. The last release closes it.
 func (c *Configuration) Close() error {
+	c.Drain() // after a failed start there was no Stop
+	c.work.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.drain() // after a failed start there was no Stop
+	c.unregister()
 	c.ended = true
 	return c.release()
 }
@@ -250,12 +265,10 @@ func (c *Configuration) TakeOver() (end func()) {
 	}
 }
 
-// Ready returns as soon as the configuration has started: calls may come before it.
+// Ready returns as soon as the configuration is in force: calls may come before it.
 func (c *Configuration) Ready(ctx context.Context) error {
 	if c.closed.Load() {
-		return task.Errorf(task.StoreUnavailable,
-			"the configuration of this connection was replaced; send the request again").
-			WithData("reason", "STORE_UNAVAILABLE")
+		return errReplaced("the configuration of this connection was replaced; send the request again")
 	}
 	select {
 	case <-c.started:
@@ -265,7 +278,14 @@ func (c *Configuration) Ready(ctx context.Context) error {
 	select {
 	case <-c.started:
 		return nil
+	case <-c.Draining.Done():
+		return errReplaced("the configuration of this connection was not put in force; send the request again")
 	case <-ctx.Done():
 		return task.Errorf(task.Internal, "the gateway is starting").WithCause(ctx.Err())
 	}
+}
+
+// errReplaced has a caller send a request again, by a connection to the configuration in force.
+func errReplaced(text string) error {
+	return task.Errorf(task.StoreUnavailable, "%s", text).WithData("reason", "STORE_UNAVAILABLE")
 }

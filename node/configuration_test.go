@@ -40,13 +40,19 @@ func newestName(p *Process) string {
 func start(t *testing.T, p *Process, s Store, settings Settings) *Configuration {
 	t.Helper()
 	c := p.NewConfiguration()
+	begin(t, c, s, settings)
+	return c
+}
+
+// begin starts a configuration over a store.
+func begin(t *testing.T, c *Configuration, s Store, settings Settings) {
+	t.Helper()
 	if err := c.Open(s); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Start(settings); err != nil {
 		t.Fatal(err)
 	}
-	return c
 }
 
 // end stops and closes configurations.
@@ -69,6 +75,10 @@ func TestReload(t *testing.T) {
 	if one.Node() != two.Node() || p.Running() != one.Node() || p.Users(at("a")) != 2 {
 		t.Errorf("the store has %d users", p.Users(at("a")))
 	}
+	if c := p.Running().InForce(); c != one || p.Running().Configurations() != 1 {
+		t.Errorf("in force is %v", c.Host())
+	}
+	one.Drain()
 	if c := p.Running().InForce(); c != two || p.Running().Configurations() != 2 {
 		t.Errorf("in force is %v", c.Host())
 	}
@@ -85,22 +95,6 @@ func TestReload(t *testing.T) {
 	if p.Running() != nil {
 		t.Error("a node runs without a configuration")
 	}
-}
-
-// TestInForce: the newest configuration is in force, until it stops before an older one.
-func TestInForce(t *testing.T) {
-	p := NewProcess(Host{})
-	one := start(t, p, at("a"), Settings{Host: "one"})
-	two := start(t, p, at("b"), Settings{Host: "two"})
-	var shown []string
-	for _, step := range []func(){two.leaveForce, two.leaveForce, two.comeInForce, one.leaveForce, two.leaveForce} {
-		step()
-		shown = append(shown, newestName(p))
-	}
-	if diff := cmp.Diff([]string{"one", "one", "two", "two", "two"}, shown); diff != "" || one.IsInForce() {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	end(t, one, two)
 }
 
 // TestLateRequests: a request that comes after its configuration has ended is served while another one keeps the store

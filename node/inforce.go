@@ -3,46 +3,76 @@
 package node
 
 import (
+	"context"
 	"slices"
 	"sync"
 
 	"github.com/aip-gateway/aip-gateway/gateway"
 )
 
-// inForce are the configurations between Start and Stop, oldest first. The last one is in force. If it stops before an
-// older one, because another part of its host could not start, the older one is in force again.
+// inForce is the configuration in force, and behind it those that have started and wait for its end.
 type inForce struct {
 	sync.Mutex
 
 	configurations []*Configuration
 }
 
-// comeInForce puts a configuration in force.
-func (c *Configuration) comeInForce() {
-	f := &c.process.inForce
+// enter puts a configuration in force: at once if there is none, and else when those before it have left.
+func (f *inForce) enter(c *Configuration) {
 	f.Lock()
-	defer f.Unlock()
 	f.configurations = append(f.configurations, c)
-	c.present()
+	first := len(f.configurations) == 1
+	f.Unlock()
+	if first {
+		c.comeInForce()
+	}
 }
 
-// leaveForce takes a configuration out of force. It does nothing for one that never was in force.
-func (c *Configuration) leaveForce() {
-	f := &c.process.inForce
+// leave makes room for the next configuration. It does nothing for one that has not entered.
+func (f *inForce) leave(c *Configuration) {
 	f.Lock()
-	defer f.Unlock()
 	i := slices.Index(f.configurations, c)
-	if i < 0 {
-		return
+	if i >= 0 {
+		f.configurations = slices.Delete(f.configurations, i, i+1)
 	}
-	f.configurations = slices.Delete(f.configurations, i, i+1)
-	if i > 0 && i == len(f.configurations) {
-		f.configurations[i-1].present()
+	var next *Configuration
+	if i == 0 && len(f.configurations) > 0 {
+		next = f.configurations[0]
+	}
+	f.Unlock()
+	if next != nil {
+		next.comeInForce()
 	}
 }
 
-// present makes a configuration the newest, and has the process show its agents. It takes no lock of it, and uses
-// the results of Start alone.
+// comeInForce puts the settings in force, in the order of doc.go.
+func (c *Configuration) comeInForce() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.node.Load()
+	c.process.Roots.comeInForce()
+	n.Leaders.Judge(context.Background(), c.Trust.keeps) // before their webhooks go on
+	n.configure(c)
+	for _, p := range c.settings.Partners {
+		p.register(n)
+	}
+	c.present()
+	c.startMonitoring(c.settings.Monitoring)
+	c.held.Store(n)
+	close(c.started)
+}
+
+// wasInForce reports whether the configuration is in force, or was.
+func (c *Configuration) wasInForce() bool {
+	select {
+	case <-c.started:
+		return true
+	default:
+		return false
+	}
+}
+
+// present makes a configuration the newest, and has the process show its agents.
 func (c *Configuration) present() {
 	p, s := c.process, &c.settings
 	p.newest.Store(c)
@@ -72,40 +102,22 @@ func (p *Process) Gateways(partner string) (all []*gateway.Gateway) {
 	return all
 }
 
-// configure adds a configuration. The newest one is in force. If it fails to start, that of the running one is in force
-// again. c.mu is held.
+// configure adds a configuration, and puts its settings in force. c.mu is held.
 func (n *Node) configure(c *Configuration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.remove(c)
 	n.configurations = append(n.configurations, c)
-	n.apply()
+	n.Storage.Configure(c.store.Settings())
+	settings := c.settings.Notify
+	settings.TracerProvider, settings.Stopped = n.tracer.provider(), c.settings.Partners.stopped(n.Leaders.Lost)
+	n.Tasks.Configure(settings)
 }
 
 // forget removes a configuration.
 func (n *Node) forget(c *Configuration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.remove(c)
-	n.apply()
-}
-
-// remove removes a configuration. n.mu is held.
-func (n *Node) remove(c *Configuration) {
 	n.configurations = slices.DeleteFunc(n.configurations, func(o *Configuration) bool { return o == c })
-}
-
-// apply puts the settings of the newest configuration in force. n.mu is held.
-func (n *Node) apply() {
-	i := len(n.configurations) - 1
-	if i < 0 {
-		return
-	}
-	c := n.configurations[i]
-	n.Storage.Configure(c.store.Settings())
-	settings := c.settings.Notify
-	settings.TracerProvider, settings.Stopped = n.tracer.provider(), c.settings.Partners.stopped(n.Leaders.Lost)
-	n.Tasks.Configure(settings)
 }
 
 // InForce returns the node's configuration in force; nil if there is none.
@@ -118,7 +130,7 @@ func (n *Node) InForce() *Configuration {
 	return nil
 }
 
-// Configurations returns the number of the node's configurations between Start and Stop.
+// Configurations returns the number of the node's configurations that are in force, or about to stop.
 func (n *Node) Configurations() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -21,7 +21,7 @@ type Monitoring struct {
 	Heartbeats time.Duration // between two of an agent
 }
 
-// startMonitoring begins to report of the Partners, until the configuration is drained.
+// startMonitoring begins to report of the Partners, until the configuration is drained. c.mu is held.
 func (c *Configuration) startMonitoring(m *Monitoring) {
 	if m == nil {
 		return

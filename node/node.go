@@ -57,7 +57,7 @@ type Node struct {
 	tracer *tracer // nil outside a process's nodes
 
 	mu             sync.Mutex
-	configurations []*Configuration // between Start and Stop, oldest first
+	configurations []*Configuration // in force or about to stop, oldest first
 }
 
 // Config is the environment of a Node.

@@ -44,26 +44,33 @@ type Partner struct {
 	// Permits reports whether a Leader could call, as far as the mount alone says it. Nil permits all.
 	Permits func(leader string) bool
 
-	member *group.Partner // while it takes part in groups
+	member *group.Partner // set by prepare; nil if it takes no part in groups
 }
 
-// register has the Partner work with the engines of a node.
-func (p *Partner) register(n *Node) (err error) {
+// prepare readies the Partner to work with the engines of a node.
+func (p *Partner) prepare(n *Node) (err error) {
 	if p.AAC != nil {
 		p.AAC.Open(n.Used)
 	}
 	if p.Policy != nil {
 		p.Policy.Open(n.Book)
 	}
-	p.Gateway.Register(n.Tasks)
 	if p.Group == nil {
 		return nil
 	}
-	if p.member, err = n.Groups.Register(*p.Group); err != nil {
+	if p.member, err = n.Groups.Prepare(*p.Group); err != nil {
 		return fmt.Errorf("group: %w", err)
 	}
 	p.Gateway.TakePart(p.member)
 	return nil
+}
+
+// register has the Partner work with the engines of a node.
+func (p *Partner) register(n *Node) {
+	p.Gateway.Register(n.Tasks)
+	if p.member != nil {
+		p.member.Register()
+	}
 }
 
 // unregister leaves the tasks and the memberships to another configuration, if there is one.

@@ -27,8 +27,9 @@ type Roots struct {
 
 	changes atomic.Uint64 // of roots that were taken out, or put back
 
-	mu   sync.Mutex
-	sets map[string]*rootSet // by the names of the files; they are few and are kept
+	mu      sync.Mutex
+	sets    map[string]*rootSet // by the names of the files; they are few and are kept
+	inForce uint64              // the number of the configuration in force
 }
 
 // rootSet are the roots that some files have had since the process began.
@@ -90,7 +91,22 @@ func (s *Roots) proof(chain []*x509.Certificate) kept.Proof {
 	return p
 }
 
-// checkKept is check for a chain that was kept: it counts if its root is in any file now.
+// comeInForce has the pools that are new count for what is kept, in place of those of the configuration before.
+func (s *Roots) comeInForce() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inForce++
+	for _, set := range s.sets {
+		for _, p := range set.pools {
+			if p.inForce == 0 {
+				p.inForce = s.inForce
+			}
+		}
+	}
+}
+
+// checkKept is check for a chain that was kept: it counts if a pool of the configuration in force has its root, which
+// is in its file now.
 func (s *Roots) checkKept(p *kept.Proof) error {
 	if p.Pool != rootPool {
 		return nil
@@ -98,7 +114,10 @@ func (s *Roots) checkKept(p *kept.Proof) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, set := range s.sets {
-		if r := set.roots[string(p.Chain[len(p.Chain)-1].Raw)]; r != nil && !r.removed.Load() {
+		r := set.roots[string(p.Chain[len(p.Chain)-1].Raw)]
+		if r != nil && !r.removed.Load() && slices.ContainsFunc(set.pools, func(p *Pool) bool {
+			return p.inForce == s.inForce && slices.Contains(p.roots, r)
+		}) {
 			return nil
 		}
 	}
@@ -111,6 +130,8 @@ type Pool struct {
 	set   *rootSet
 	roots []*root
 	certs *x509.CertPool
+
+	inForce uint64 // the number of its configuration, under the mutex of Roots; 0 before that is in force
 }
 
 // Use returns the present roots of some files. read reads the certificates of a file, now and when the files are looked
@@ -139,7 +160,9 @@ func (s *Roots) Use(files []string, read func(file string) ([]*x509.Certificate,
 			set.roots[string(cert.Raw)] = r
 			s.certs.Store(cert, r)
 		}
-		r.removed.Store(false)
+		if r.removed.Swap(false) {
+			s.changes.Add(1)
+		}
 		if !slices.Contains(p.roots, r) {
 			p.roots = append(p.roots, r)
 			p.certs.AddCertWithConstraint(r.cert, r.constrain)

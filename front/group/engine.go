@@ -126,9 +126,9 @@ type Partner struct {
 	dialer *egress.Dialer // of all its connections, so that they may be shared
 }
 
-// Register makes a Partner take part in groups. Its memberships are connected, or stay so, under the configuration
-// registered last. An error names the fault of the configuration.
-func (e *Engine) Register(c Config) (*Partner, error) {
+// Prepare returns a Partner that may take part in groups: Register makes it do so. An error names the fault of the
+// configuration.
+func (e *Engine) Prepare(c Config) (*Partner, error) {
 	if c.MaxGroups <= 0 {
 		c.MaxGroups = DefaultMaxGroups
 	}
@@ -161,11 +161,17 @@ func (e *Engine) Register(c Config) (*Partner, error) {
 	if c.Gateway != nil {
 		c.Gateway.TakePart(p)
 	}
+	return p, nil
+}
+
+// Register makes the Partner take part in groups. Its memberships are connected, or stay so, under the configuration
+// registered last.
+func (p *Partner) Register() {
+	e := p.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.partners[c.Name] = append(e.partners[c.Name], p)
-	e.configured(c.Name)
-	return p, nil
+	e.partners[p.Name] = append(e.partners[p.Name], p)
+	e.configured(p.Name)
 }
 
 // Unregister ends the use of a configuration. Without another one of the same Partner, its links are closed; its queues

@@ -32,9 +32,10 @@ func (m *memberships) twoProcesses(shards *replaytest.Shards) (
 		if err != nil {
 			m.Fatal(err)
 		}
-		if partners[i], err = engines[i].Register(m.config); err != nil {
+		if partners[i], err = engines[i].Prepare(m.config); err != nil {
 			m.Fatal(err)
 		}
+		partners[i].Register()
 	}
 	return nodes, engines, partners, func() {
 		for i := range sets {

@@ -272,21 +272,24 @@ func testInboxConfigured(w *mailWorld) {
 	w.isRead()
 	reads := func() int { return strings.Count(w.logged.String(), "the inbox of groups is read") }
 	before := w.self
-	next, err := w.engine.Register(before.Config)
+	next, err := w.engine.Prepare(before.Config)
 	w.must(err)
+	next.Register()
 	before.Unregister()
 	without := next.Config
 	without.Inbox, without.Brokers = nil, []Broker{mustParse("127.0.0.1")}
 	if !w.engine.Counts()["agent"].Mail.Connected || reads() != 1 {
 		w.Errorf("after a reload the inbox is not read as before: %s", w.logged.String())
 	}
-	w.self, err = w.engine.Register(without)
+	w.self, err = w.engine.Prepare(without)
 	w.must(err)
+	w.self.Register()
 	next.Unregister()
 	mail := func() Mail { return w.engine.Counts()["agent"].Mail }
 	asynctest.Eventually(w, "the inbox is not read", func() bool { return !mail().Open && !mail().Connected })
-	again, err := w.engine.Register(before.Config)
+	again, err := w.engine.Prepare(before.Config)
 	w.must(err)
+	again.Register()
 	w.self.Unregister()
 	w.self = again
 	w.isRead()

@@ -151,8 +151,9 @@ func (w *mailWorld) start() {
 	if w.change != nil {
 		w.change(&c)
 	}
-	w.self, err = w.engine.Register(c)
+	w.self, err = w.engine.Prepare(c)
 	w.must(err)
+	w.self.Register()
 }
 
 // stop ends the process.

@@ -227,9 +227,10 @@ func (m *memberships) start() {
 func (m *memberships) register() {
 	m.Helper()
 	var err error
-	if m.self, err = m.engine.Register(m.config); err != nil {
+	if m.self, err = m.engine.Prepare(m.config); err != nil {
 		m.Fatal(err)
 	}
+	m.self.Register()
 }
 
 func (m *memberships) stop() { m.engine.Close() }
