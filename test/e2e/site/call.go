@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/aip-gateway/aip-gateway/cli/leader"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/tidwall/gjson"
 )
@@ -76,12 +77,13 @@ func RestsIn(state string) bool {
 	return true
 }
 
-// Again sends a command beside a reload, once more if its connection was reset. On Linux, each configuration has a
-// listening socket of its own for one port, and a connection that the old one has not accepted yet is reset with it.
-// Every command may be repeated.
+// Again sends a command beside a reload, once more if its connection was reset, or if it came to a configuration that
+// failed. On Linux, each configuration has a listening socket of its own for one port, and a connection that the old
+// one has not accepted yet is reset with it. Every command may be repeated.
 func (c *Caller) Again(call *task.Call) (*task.Task, error) {
 	got, err := c.Try(call)
-	if errors.Is(err, syscall.ECONNRESET) {
+	refusal, _ := errors.AsType[*leader.Error](err)
+	if errors.Is(err, syscall.ECONNRESET) || refusal != nil && strings.Contains(refusal.Message, "was not put in force") {
 		got, err = c.Try(call)
 	}
 	return got, err
