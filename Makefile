@@ -10,7 +10,7 @@ MODULES := . test/bench test/soak contrib/release conform
 empty :=
 space := $(empty) $(empty)
 
-.PHONY: help run check test formatted lint unit pairs sparse groups model interop rabbitmq nats contrib chromium axe manifests e2e wild fuzz bench soak chaos release module clean
+.PHONY: help run check test formatted lint unit pairs sparse groups model interop conform rabbitmq nats contrib chromium axe manifests e2e wild fuzz bench soak chaos release module clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -99,8 +99,8 @@ manifests: ## container files, Kubernetes manifests, the Helm chart, and a relea
 E2E      = $(addprefix ./test/e2e/,$(or $(ONLY),...))
 PARALLEL = -p 2 -parallel $(if $(filter 1,$(words $(ONLY))),4,2)
 
-e2e: caddy rabbitmq nats contrib chromium axe $(INTEROP) $(addprefix test/interop/bin/,$(WILD)) test/interop/bin/opa ## end-to-end tests: the real binary, real TLS, real agents; ONLY=groups: of one subject
-	$(GO) test $(PARALLEL) -vet=off -shuffle=on -count=1 -timeout=30m -skip '^TestWildAgentsByNpm$$' $(E2E)
+e2e: caddy rabbitmq nats contrib chromium axe conform/bin/aipconform $(INTEROP) $(addprefix test/interop/bin/,$(WILD)) test/interop/bin/opa ## end-to-end tests: the real binary, real TLS, real agents; ONLY=groups: of one subject
+	$(GO) test $(PARALLEL) -vet=off -shuffle=on -count=1 -timeout=30m -skip '^(TestWildAgentsByNpm|TestConformOf.*|TestA2A)$$' $(E2E)
 	@set -e; for loop in $(if $(LOOPS),on off); do ( set -x; \
 	  AIP_E2E_LOOP=$$loop $(GO) test $(PARALLEL) -vet=off -count=1 -run '$(CONNECTIONS)' $(LOOPS) ); done
 
@@ -108,6 +108,13 @@ e2e: caddy rabbitmq nats contrib chromium axe $(INTEROP) $(addprefix test/intero
 # drain, reload and stop. Most other tests call over HTTP/2, and some of them need it.
 CONNECTIONS := ^Test(AnswersThatAreNotRead|DrainMode|Identify|Identity|LeadersAreIsolated|OpenStreams|Policy|Proofs|ReloadKeepsRunsOfARemovedRoute|StopAnswersWaitingCalls|StreamsOutliveTheirRequests|UnauthenticatedConnections|AgentAPICallers)$$
 LOOPS        = $(addprefix ./test/e2e/,$(filter $(or $(ONLY),%),dialects identity operations streams))
+
+conform: caddy nats conform/bin/aipconform $(filter test/interop/bin/%,$(INTEROP)) ## aipconform at the gateway in front of agents of each dialect; CORPUS=A2A/tests/acts: A2A's own tests, too
+	$(GO) test -vet=off -count=1 -v -run '^$(if $(CORPUS),(TestConform|TestA2A),TestConform)' ./test/e2e/conform \
+	  $(if $(CORPUS),-args -corpus '$(abspath $(CORPUS))')
+
+conform/bin/aipconform: $(shell git ls-files conform ':!*_test.go' ':!*.md')
+	cd conform && $(GO) build -o bin/aipconform ./aipconform
 
 wild: caddy rabbitmq $(addprefix test/interop/bin/,$(WILD)) $(WILD_NPM) ## Leaders and agents as people run them: with the gateway and without
 	$(GO) test -vet=off -count=1 -run '^TestWild' ./test/e2e/wild ./test/e2e/dialects
@@ -163,4 +170,4 @@ module: ## rename the module: make module MODULE=example.com/gateway
 	old=$$($(GO) list -m) && git grep -lF "$$old" | xargs sed -i "s|$$old|$(MODULE)|g"
 
 clean: ## remove what was built; certificates and tasks stay
-	rm -rf caddy test/interop/bin $(NATS)/bin
+	rm -rf caddy conform/bin test/interop/bin $(NATS)/bin

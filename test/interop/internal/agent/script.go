@@ -15,7 +15,8 @@
 //	reject          rejects the task
 //	msg X           a message instead of a task
 //
-// Anything else is echoed. The last three came with A2A v0.2.
+// Anything else is echoed. The last three came with A2A v0.2. The prefixes of A2A's own tests, such as
+// tck-complete-task, stand for some of them; see behaviors.
 package agent
 
 import (
@@ -75,6 +76,16 @@ type Stage interface {
 	Message(text string) error
 }
 
+// behaviors are the prefixes of A2A's own tests (ACTS §11.2), and what an agent does on them. No agent has a file with
+// a URL.
+var behaviors = map[string]string{
+	"tck-complete-task": "echo", "tck-input-required": "ask", "tck-reject-task": "reject",
+	"tck-message-response": "msg", "tck-artifact-text": "echo", "tck-artifact-file": "file",
+	"tck-artifact-data": "data", "tck-long-running": "slow 5", "tck-multi-turn": "ask", "tck-cancel": "slow 300",
+	"tck-stream-basic": "stream 1", "tck-stream-chunked": "stream 3", "tck-task-failure": "fail",
+	"tck-auth-required": "auth",
+}
+
 // Turn is one message to the agent.
 type Turn struct {
 	Text    string
@@ -92,6 +103,9 @@ const (
 // Play carries the turn out. It returns the stage's error, or the context's when that ended.
 func (t Turn) Play(ctx context.Context, stage Stage) error {
 	word, rest, _ := strings.Cut(strings.TrimSpace(t.Text), " ")
+	if behavior := behaviors[word]; behavior != "" {
+		word, rest, _ = strings.Cut(behavior+" "+rest, " ")
+	}
 	if t.Legacy && (word == "msg" || word == "auth" || word == "reject") {
 		word = ""
 	}

@@ -56,6 +56,8 @@ func TestPlay(t *testing.T) {
 			"0s completed: ok"}},
 		{"anything", agent.Turn{Text: "hello"}, []string{"0s begin", "0s echo: echo: hellomap[] first=true last=true",
 			"0s completed: ok"}},
+		{"a behavior of A2A's tests", agent.Turn{Text: "tck-stream-basic hello"}, []string{
+			"0s begin", "100ms out: chunk-0 map[] first=true last=true", "100ms completed: streamed"}},
 		{"stream", agent.Turn{Text: "stream 2 50"}, []string{
 			"0s begin", "50ms out: chunk-0 map[] first=true last=false", "100ms out: chunk-1 map[] first=false last=true",
 			"100ms completed: streamed"}},
