@@ -19,6 +19,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/translate/agentapi"
+	"github.com/aip-gateway/aip-gateway/translate/aip/acs"
 	"github.com/aip-gateway/aip-gateway/upstream"
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
@@ -177,12 +178,12 @@ func (a *AgentConfig) readCard(repl *caddy.Replacer) (func() ([]byte, error), er
 	if err != nil {
 		return nil, fmt.Errorf("card: %w", err)
 	}
-	return func() ([]byte, error) { return readACS(name) }, nil
+	return func() ([]byte, error) { return acs.ReadFile(name) }, nil
 }
 
 // checkAIC checks the AIC of an agent that is to be found, which is then in its canonical form.
 func (a *AgentConfig) checkAIC(d *gateway.Dialect) error {
-	aic, err := readAIC("agent", a.AIC)
+	aic, err := conf.AIC("agent", a.AIC)
 	switch {
 	case err != nil:
 		return err
@@ -335,4 +336,11 @@ func (a *AgentConfig) config(own *AUN, obtained pki.Presenter) (gateway.AgentCon
 			Streaming:   streaming[a.Streams],
 		},
 	}, nil
+}
+
+// requireAIC has the connections to an agent that was found by its AIC fail where the server has another one.
+func (a *AgentConfig) requireAIC() {
+	if a.AIC != "" && len(a.TLS.AIC) == 0 {
+		a.TLS.AIC = []string{a.AIC}
+	}
 }

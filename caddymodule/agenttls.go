@@ -8,9 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
-	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
-	"github.com/aip-gateway/aip-gateway/notify"
 )
 
 // AgentTLS holds the certificates of the agent and of the gateway as its client. The roots are read when the
@@ -64,39 +62,4 @@ func (t *AgentTLS) config(repl *caddy.Replacer, own pki.Presenter) (*tls.Config,
 		return c, own.Present(c, t.Cert, t.Key)
 	}
 	return c, certfile.Present(c, repl, t.Cert, t.Key)
-}
-
-// presenter returns what shows the obtained certificate of the Partner. Before the registry has assigned its AIC, there
-// is none to show.
-func (g *Gateway) presenter(c *pki.Certificates) pki.Presenter {
-	if c == nil || g.AIC == "" && !g.registered {
-		return nil
-	}
-	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.ClientCert(g.AIC) }
-}
-
-// shownTo returns the certificates that the receivers of certificate_for are shown, by Partner: of those that show them
-// to their agent, too.
-func shownTo(members []*Gateway, c *pki.Certificates) map[string]notify.ClientCertificate {
-	all := make(map[string]notify.ClientCertificate)
-	for _, g := range members {
-		if show := g.presenter(c); show != nil && g.Agent.TLS.Obtained {
-			all[g.name()] = show
-		}
-	}
-	return all
-}
-
-// clientCertOption returns what reads the option: the files of a certificate and its key, or aip for the obtained one.
-func clientCertOption(p *conf.Parser, cert, key *string, obtained *bool) func() {
-	return func() {
-		switch args := p.RemainingArgs(); {
-		case len(args) == 1 && args[0] == "aip":
-			*obtained = true
-		case len(args) == 2:
-			*cert, *key = args[0], args[1]
-		default:
-			p.Fail("client_cert needs a certificate and a key, both PEM files, or aip for the one that is obtained")
-		}
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/trust/authn"
+	"github.com/aip-gateway/aip-gateway/trust/token"
 )
 
 // joined returns who calls, as the Leader that has all of its ids.
@@ -16,6 +17,17 @@ func joined(of *authn.Authenticator, ids *identity.Identities) func(*http.Reques
 		peer, err := of.Authenticate(r)
 		return ids.Of(peer), err
 	}
+}
+
+// verifiers returns what verifies the tokens of callers: those that prove who they are, and those beside certificates.
+func (g *Gateway) verifiers() (all token.Verifiers) {
+	for _, t := range g.callers.Tokens {
+		all = append(all, t.Verifier)
+	}
+	if g.aac != nil {
+		all = append(all, g.aac.Tokens()...)
+	}
+	return all
 }
 
 // warnOfLoggedSecrets warns of keys and tokens that access logs show.

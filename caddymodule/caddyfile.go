@@ -315,7 +315,7 @@ func readAgent(p *conf.Parser, a *AgentConfig) {
 		"resend":              a.Resend.parse(p),
 		"tls": p.Section(a.TLS.options(p, conf.Options{
 			"ca":          p.Words(&a.TLS.CA),
-			"client_cert": clientCertOption(p, &a.TLS.Cert, &a.TLS.Key, &a.TLS.Obtained),
+			"client_cert": pki.ClientCertOption(p, &a.TLS.Cert, &a.TLS.Key, &a.TLS.Obtained),
 			"server_name": p.Word(&a.TLS.ServerName),
 			"revocation":  p.Flag(&a.TLS.Revocation),
 		})),

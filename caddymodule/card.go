@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -100,20 +98,10 @@ func (c *CardConfig) cards() (gateway.Cards, error) {
 	if err != nil {
 		return cards, fmt.Errorf("card: registered: %w", err)
 	}
-	cards.Registered = func(context.Context) ([]byte, error) { return readACS(name) }
+	cards.Registered = func(context.Context) ([]byte, error) { return acs.ReadFile(name) }
 	return cards, nil
 }
 
 // cardName returns the name of the Partner in a card that is made without one of the agent: the one that is configured,
 // or the path under which it is mounted. The host of the agent, which a title may have, is private.
 func (g *Gateway) cardName() string { return cmp.Or(g.Name, strings.Trim(g.BasePath, "/")) }
-
-// readACS reads an ACS, or a card, in a file, up to one byte more than it may have.
-func readACS(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, acs.MaxSize+1))
-}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/translate/aip/acs"
 )
 
@@ -19,7 +20,7 @@ func TestPublicURL(t *testing.T) {
 		if got := g.publicURL(); got != want {
 			t.Errorf("%q: %s, want %s", aic, got, want)
 		}
-		if err := checkPublicURL("public_url", g.PublicURL); err != nil {
+		if err := conf.PublicURL("public_url", g.PublicURL); err != nil {
 			t.Error(err)
 		}
 	}

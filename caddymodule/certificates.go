@@ -3,10 +3,13 @@
 package caddymodule
 
 import (
+	"crypto/tls"
+
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
+	"github.com/aip-gateway/aip-gateway/notify"
 )
 
 // loadedCertificates returns the certificates of the files that are read once, when the configuration is loaded. a.mu
@@ -59,4 +62,25 @@ func (g *Gateway) hosts() []string {
 		return nil
 	}
 	return doctor.HostsOf(way.Site)
+}
+
+// presenter returns what shows the obtained certificate of the Partner. Before the registry has assigned its AIC, there
+// is none to show.
+func (g *Gateway) presenter(c *pki.Certificates) pki.Presenter {
+	if c == nil || g.AIC == "" && !g.registered {
+		return nil
+	}
+	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.ClientCert(g.AIC) }
+}
+
+// shownTo returns the certificates that the receivers of certificate_for are shown, by Partner: of those that show them
+// to their agent, too.
+func shownTo(members []*Gateway, c *pki.Certificates) map[string]notify.ClientCertificate {
+	all := make(map[string]notify.ClientCertificate)
+	for _, g := range members {
+		if show := g.presenter(c); show != nil && g.Agent.TLS.Obtained {
+			all[g.name()] = show
+		}
+	}
+	return all
 }

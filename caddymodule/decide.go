@@ -38,7 +38,7 @@ func (d *DecisionPoint) open(aic string) (*decide.Point, error) {
 	}
 	c := decide.Config{URL: d.URL, Timeout: decide.DefaultTimeout, AIC: aic}
 	var err error
-	if c.Dialer.Policy, err = networks(d.AllowNetworks); err != nil {
+	if c.Dialer.Policy, err = conf.Networks(d.AllowNetworks); err != nil {
 		return nil, err
 	}
 	t := AgentTLS{CA: d.CA, Cert: d.Cert, Key: d.Key}

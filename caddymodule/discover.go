@@ -78,14 +78,14 @@ func (d *Discover) UnmarshalCaddyfile(from *caddyfile.Dispenser) error {
 // check checks the settings, and brings the AIC into its canonical form.
 func (d *Discover) check() error {
 	if d.AIC != "" {
-		aic, err := readAIC("aic", d.AIC)
+		aic, err := conf.AIC("aic", d.AIC)
 		if err != nil {
 			return err
 		}
 		d.AIC = string(aic)
 	}
 	for _, u := range d.Redirect {
-		if err := checkPublicURL("redirect", u); err != nil {
+		if err := conf.PublicURL("redirect", u); err != nil {
 			return err
 		}
 	}

@@ -62,7 +62,7 @@ func (d *Discovery) provision() error {
 		return errors.New("discovery: write the URL of a discovery server behind it")
 	}
 	for _, s := range d.Servers {
-		if err := checkPublicURL("discovery", s); err != nil {
+		if err := conf.PublicURL("discovery", s); err != nil {
 			return err
 		}
 	}

@@ -204,7 +204,7 @@ func (s *FindServer) discovery() (source locate.Source, err error) {
 }
 
 func (a *FoundAgent) agent() (agent locate.Agent, err error) {
-	aic, err := readAIC("agent", a.AIC)
+	aic, err := conf.AIC("agent", a.AIC)
 	if err != nil {
 		return agent, err
 	}
@@ -292,8 +292,8 @@ func (f *agentFinder) lost(call func(*task.Error)) (stop func()) {
 	}
 }
 
-// find has an agent that is given by its AIC found, and its turns end when it is disabled.
-func (a *AgentConfig) find(f *Find, c *gateway.AgentConfig) error {
+// findAgent has an agent that is given by its AIC found, and its turns end when it is disabled.
+func (f *Find) findAgent(a *AgentConfig, c *gateway.AgentConfig) error {
 	switch {
 	case a.AIC == "":
 		return nil
@@ -307,11 +307,4 @@ func (a *AgentConfig) find(f *Find, c *gateway.AgentConfig) error {
 	finder := &agentFinder{f.finder, f.feeds, a.AIC, pinned}
 	c.Finder, c.Turns.Lost = finder, finder.lost
 	return nil
-}
-
-// requireAIC has the connections to an agent that was found by its AIC fail where the server has another one.
-func (a *AgentConfig) requireAIC() {
-	if a.AIC != "" && len(a.TLS.AIC) == 0 {
-		a.TLS.AIC = []string{a.AIC}
-	}
 }

@@ -3,9 +3,11 @@
 package caddymodule
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
@@ -14,6 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/front/httpfront"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/translate/aip/acs"
 	"github.com/aip-gateway/aip-gateway/trust/aac"
 	"github.com/aip-gateway/aip-gateway/trust/authn"
 	"github.com/aip-gateway/aip-gateway/trust/policy"
@@ -138,6 +141,24 @@ type Gateway struct {
 // CaddyModule returns the Caddy module information.
 func (*Gateway) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.aip_gateway", New: func() caddy.Module { return new(Gateway) }}
+}
+
+// The values of completion. Without one, only Leaders of AIP complete their tasks themselves.
+const (
+	completionAuto    = "auto"
+	completionConfirm = "confirm"
+)
+
+// name is the name under which the Partner's tasks are stored.
+func (g *Gateway) name() string { return cmp.Or(g.AIC, g.Agent.name()) }
+
+// publicURL returns the public URL of the mount point, with the AIC in place of {AIC}. A slash at its end stays: there
+// are proxies that answer without it by a redirect.
+func (g *Gateway) publicURL() string {
+	if g.AIC == "" {
+		return g.PublicURL // a registry puts it there
+	}
+	return strings.ReplaceAll(g.PublicURL, acs.Placeholder, g.AIC)
 }
 
 // ServeHTTP answers requests for the Partner and passes the others on.

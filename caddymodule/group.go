@@ -126,7 +126,7 @@ func groupOption(p *conf.Parser, into **Group) func() {
 			},
 			"tls": p.Section(g.TLS.options(p, conf.Options{
 				"ca":          p.Words(&g.TLS.CA),
-				"client_cert": clientCertOption(p, &g.TLS.Cert, &g.TLS.Key, &g.TLS.Obtained),
+				"client_cert": pki.ClientCertOption(p, &g.TLS.Cert, &g.TLS.Key, &g.TLS.Obtained),
 			})),
 			"token_key":  p.Word(&g.TokenKey),
 			"max_groups": p.Number(&g.MaxGroups),
@@ -165,7 +165,7 @@ func (g *Group) check(named bool, callers []string) error {
 			return fmt.Errorf("group: a broker shows its AIC only with TLS; write amqps:// before %q in allow_brokers", pattern)
 		}
 	}
-	if _, err := networks(g.AllowNetworks); err != nil {
+	if _, err := conf.Networks(g.AllowNetworks); err != nil {
 		return fmt.Errorf("group: %w", err)
 	}
 	if err := g.checkInbox(callers); err != nil {
@@ -256,7 +256,7 @@ func (g *Group) egress(app *App) *egress.Policy {
 	if len(g.AllowNetworks) == 0 {
 		return app.Notify.guard
 	}
-	p, _ := networks(g.AllowNetworks)
+	p, _ := conf.Networks(g.AllowNetworks)
 	p.Closed = app.Notify.guard.Closed
 	return &p
 }

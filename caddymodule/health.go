@@ -135,12 +135,6 @@ func unready(o *openStore) (reasons []string) {
 	return reasons
 }
 
-// isDown reports whether the agent has not answered the last request.
-func (g *Gateway) isDown() bool {
-	now := g.gateway.Health()
-	return now.Down()
-}
-
 // Interface guards.
 var (
 	_ caddyhttp.MiddlewareHandler = (*Health)(nil)

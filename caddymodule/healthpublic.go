@@ -80,6 +80,12 @@ func (o *openStore) member(name string) *Gateway {
 // inactive returns an error if the registry has disabled the Partner.
 func (g *Gateway) inactive() error { return g.app.active.Check(g.AIC) }
 
+// isDown reports whether the agent has not answered the last request.
+func (g *Gateway) isDown() bool {
+	now := g.gateway.Health()
+	return now.Down()
+}
+
 // isUp reports whether a Partner is active at its registry, as far as is known, and its agent not down.
 func (g *Gateway) isUp() bool { return g.inactive() == nil && !g.isDown() }
 

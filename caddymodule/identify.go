@@ -235,7 +235,7 @@ func (i *Identify) check() error {
 	if err != nil {
 		err = fmt.Errorf("callers: %w", err)
 	}
-	return cmp.Or(checkBasePath(i.BasePath), limits.check(), err, proofs.check())
+	return cmp.Or(conf.BasePath(i.BasePath), limits.check(), err, proofs.check())
 }
 
 // MatchMethod matches requests by a method, such as message/send, or by a command, such as start, of an aip_identify

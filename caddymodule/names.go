@@ -18,6 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/node"
+	"github.com/aip-gateway/aip-gateway/translate/aip/acs"
 )
 
 // A Partner has two names. Its tasks are stored under the one that name returns, its AIC as a rule. The other one, the
@@ -77,7 +78,7 @@ func (g *Gateway) defaultTitle() string {
 	if g.Card.Registered != "" {
 		if name, err := conf.FileName(caddy.NewReplacer(), g.Card.Registered); err == nil {
 			var card struct{ Name string }
-			if text, err := readACS(name); err == nil && json.Unmarshal(text, &card) == nil && card.Name != "" {
+			if text, err := acs.ReadFile(name); err == nil && json.Unmarshal(text, &card) == nil && card.Name != "" {
 				return shortTitle(card.Name)
 			}
 		}

@@ -56,7 +56,7 @@ func (n *Notify) fillDefaults() {
 
 func (n *Notify) provision() error {
 	n.fillDefaults()
-	guard, err := networks(n.AllowNetworks)
+	guard, err := conf.Networks(n.AllowNetworks)
 	if err != nil {
 		return fmt.Errorf("notify: %w", err)
 	}
@@ -80,7 +80,7 @@ func (n *Notify) provision() error {
 }
 
 func (n *Notify) validate() error {
-	if _, err := networks(n.AllowNetworks); err != nil {
+	if _, err := conf.Networks(n.AllowNetworks); err != nil {
 		return fmt.Errorf("notify: %w", err)
 	}
 	if _, err := n.servers(); err != nil {
@@ -92,7 +92,7 @@ func (n *Notify) validate() error {
 	if n.Timeout < caddy.Duration(time.Second) || n.Timeout > caddy.Duration(time.Minute) {
 		return fmt.Errorf("notify: timeout is %s, but must be a second to a minute", time.Duration(n.Timeout))
 	}
-	return checkPublicURL("notify: callback", n.Callback)
+	return conf.PublicURL("notify: callback", n.Callback)
 }
 
 // servers returns the receivers that are shown certificates.

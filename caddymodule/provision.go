@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -27,7 +26,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/partner"
 	"github.com/aip-gateway/aip-gateway/translate"
-	"github.com/aip-gateway/aip-gateway/translate/aip/acs"
 )
 
 // Provision sets up the handler.
@@ -168,12 +166,6 @@ func (g *Gateway) takeOver() httpfront.TakeOver {
 		Log: g.app.accessLog}
 }
 
-// The values of completion. Without one, only Leaders of AIP complete their tasks themselves.
-const (
-	completionAuto    = "auto"
-	completionConfirm = "confirm"
-)
-
 // defaultCallers are the dialects of callers where none is named: both versions of AIP, which the body tells apart.
 var defaultCallers = []string{"aip", "aip/2"}
 
@@ -195,18 +187,6 @@ func (g *Gateway) fillDefaults() {
 	g.BasePath = strings.TrimSuffix(g.BasePath, "/")
 }
 
-// readAIC reads an AIC in a setting. It returns its canonical form.
-func readAIC(setting, s string) (identity.AIC, error) {
-	if err := conf.Literal(setting, s); err != nil {
-		return "", err
-	}
-	aic, err := identity.ParseAIC(s)
-	if err != nil {
-		return "", fmt.Errorf("%s: %q: %w", setting, s, err)
-	}
-	return aic, nil
-}
-
 // check finds mistakes in the configuration before anything is made of it. It brings names into their canonical form.
 func (g *Gateway) check() error {
 	if g.Completion != "" && g.Completion != completionAuto && g.Completion != completionConfirm {
@@ -216,13 +196,13 @@ func (g *Gateway) check() error {
 		return err
 	}
 	if g.AIC != "" {
-		aic, err := readAIC("aic", g.AIC)
+		aic, err := conf.AIC("aic", g.AIC)
 		if err != nil {
 			return fmt.Errorf("%w; make one with: caddy aip aic make", err)
 		}
 		g.AIC = string(aic)
 	}
-	if err := checkBasePath(g.BasePath); err != nil {
+	if err := conf.BasePath(g.BasePath); err != nil {
 		return err
 	}
 	if g.Heartbeat < caddy.Duration(time.Second) {
@@ -231,7 +211,7 @@ func (g *Gateway) check() error {
 	if g.WriteTimeout < caddy.Duration(time.Second) {
 		return fmt.Errorf("write_timeout: %s is too short; use a second or more", time.Duration(g.WriteTimeout))
 	}
-	return cmp.Or(g.checkTitle(), checkPublicURL("public_url", g.PublicURL), g.checkAID(),
+	return cmp.Or(g.checkTitle(), conf.PublicURL("public_url", g.PublicURL), g.checkAID(),
 		g.Identity.check(), g.Agent.check(), g.checkCard(), g.Timeouts.check(), g.Limits.check(), g.checkCallers(),
 		g.Group.check(g.AIC != "" || g.registered, g.Callers), g.AAC.check(g), g.checkPolicy())
 }
@@ -260,49 +240,11 @@ func (g *Gateway) checkCallers() error {
 	return err
 }
 
-// checkBasePath checks the path under which a Partner is mounted, if it is set.
-func checkBasePath(path string) error {
-	if err := conf.Literal("base_path", path); err != nil {
-		return err
-	}
-	if path != "" && !strings.HasPrefix(path, "/") {
-		return fmt.Errorf("base_path: %q does not begin with a slash", path)
-	}
-	return nil
-}
-
-// checkPublicURL checks an option that URLs for others begin with, if it is set.
-func checkPublicURL(option, s string) error {
-	if s == "" {
-		return nil
-	}
-	if err := conf.Literal(option, s); err != nil {
-		return err
-	}
-	u, err := url.Parse(s)
-	switch {
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("%s: %q is no http or https URL", option, s)
-	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return fmt.Errorf("%s must be a URL without credentials, query and fragment", option)
-	}
-	return nil
-}
-
-// publicURL returns the public URL of the mount point, with the AIC in place of {AIC}. A slash at its end stays: there
-// are proxies that answer without it by a redirect.
-func (g *Gateway) publicURL() string {
-	if g.AIC == "" {
-		return g.PublicURL // a registry puts it there
-	}
-	return strings.ReplaceAll(g.PublicURL, acs.Placeholder, g.AIC)
-}
-
 // guard returns the Guard of callers of some dialects.
 func (g *Gateway) guard(callers []translate.Server) (*identity.Guard, error) {
 	var allow []identity.AIC
 	for _, s := range g.Allow {
-		aic, err := readAIC("allow", s)
+		aic, err := conf.AIC("allow", s)
 		if err != nil {
 			return nil, err
 		}
@@ -318,9 +260,6 @@ func (g *Gateway) guard(callers []translate.Server) (*identity.Guard, error) {
 	}
 	return guard, nil
 }
-
-// name is the name under which the Partner's tasks are stored.
-func (g *Gateway) name() string { return cmp.Or(g.AIC, g.Agent.name()) }
 
 // bodyTimeout is how long a caller may take to send a request's body.
 const bodyTimeout = 30 * time.Second
@@ -353,7 +292,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 	if err != nil {
 		return c, fmt.Errorf("agent: %w", err)
 	}
-	if err := g.Agent.find(g.app.Find, &agent); err != nil {
+	if err := g.app.Find.findAgent(&g.Agent, &agent); err != nil {
 		return c, fmt.Errorf("agent: %w", err)
 	}
 	if agent.HTTP.Introducer, err = g.introducer(g.log); err != nil {

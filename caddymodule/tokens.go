@@ -3,15 +3,12 @@
 package caddymodule
 
 import (
-	"fmt"
-	"net/netip"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
-	"github.com/aip-gateway/aip-gateway/internal/egress"
 	"github.com/aip-gateway/aip-gateway/trust/token"
 )
 
@@ -53,31 +50,8 @@ func (t *TokenVerification) config(repl *caddy.Replacer) (c token.Config, err er
 			c.Leeway = -1
 		}
 	}
-	if c.Egress, err = networks(t.AllowNetworks); err == nil {
+	if c.Egress, err = conf.Networks(t.AllowNetworks); err == nil {
 		c.Roots, err = certfile.ReadPool(repl, t.CA)
 	}
 	return c, err
-}
-
-// networks returns the policy that allows networks beside public ones.
-func networks(allow []string) (p egress.Policy, err error) {
-	for _, s := range allow {
-		prefix, err := netip.ParsePrefix(s)
-		if err != nil {
-			return p, fmt.Errorf("allow_networks: %q is no network, such as 10.0.0.0/8", s)
-		}
-		p.Allow = append(p.Allow, prefix.Masked())
-	}
-	return p, nil
-}
-
-// verifiers returns what verifies the tokens of callers: those that prove who they are, and those beside certificates.
-func (g *Gateway) verifiers() (all token.Verifiers) {
-	for _, t := range g.callers.Tokens {
-		all = append(all, t.Verifier)
-	}
-	if g.aac != nil {
-		all = append(all, g.aac.Tokens()...)
-	}
-	return all
 }

@@ -5,6 +5,8 @@ package pki
 import (
 	"crypto/tls"
 	"errors"
+
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 )
 
 // Presenter returns the client certificate that is obtained for a Partner, for one connection. Nil: none is.
@@ -22,4 +24,18 @@ func (p Presenter) Present(c *tls.Config, cert, key string) error {
 	}
 	c.GetClientCertificate = p
 	return nil
+}
+
+// ClientCertOption returns what reads the option: the files of a certificate and its key, or aip for the obtained one.
+func ClientCertOption(p *conf.Parser, cert, key *string, obtained *bool) func() {
+	return func() {
+		switch args := p.RemainingArgs(); {
+		case len(args) == 1 && args[0] == "aip":
+			*obtained = true
+		case len(args) == 2:
+			*cert, *key = args[0], args[1]
+		default:
+			p.Fail("client_cert needs a certificate and a key, both PEM files, or aip for the one that is obtained")
+		}
+	}
 }
