@@ -285,9 +285,9 @@ func (a *AgentConfig) name() string {
 	return a.URL
 }
 
-// config returns the configuration of the connection to the agent. own is the gateway's own side of AUN, or nil. It
-// replaces placeholders and reads files.
-func (a *AgentConfig) config(own *AUN, obtained pki.Presenter) (gateway.AgentConfig, error) {
+// config returns the configuration of the connection to the agent. own has the gateway's own identity and roots of AUN,
+// if there are any. It replaces placeholders and reads files.
+func (a *AgentConfig) config(own aun.ClientConfig, obtained pki.Presenter) (gateway.AgentConfig, error) {
 	repl := caddy.NewReplacer()
 	header := make(http.Header, len(a.HeaderUp))
 	for field, values := range a.HeaderUp {

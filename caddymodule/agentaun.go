@@ -74,10 +74,9 @@ func readAUNArgs(p *conf.Parser, a *AgentConfig) {
 	}
 }
 
-// config returns the configuration of the connection of an agent of AUN. It reads files. What is not set is taken from
-// the gateway's own side of AUN, if there is one.
+// config returns the configuration of the connection of an agent of AUN. It reads files. Own has the defaults.
 func (s *AUNSettings) config(
-	repl *caddy.Replacer, a *AgentConfig, tls *tls.Config, own *AUN,
+	repl *caddy.Replacer, a *AgentConfig, tls *tls.Config, own aun.ClientConfig,
 ) (c aun.ClientConfig, err error) {
 	if a.Dialect != gateway.AUN {
 		return c, nil
@@ -85,8 +84,8 @@ func (s *AUNSettings) config(
 	switch {
 	case s.Identity != "":
 		c.Identity, err = readIdentity(repl, s.Identity)
-	case own != nil:
-		c.Identity = own.identity
+	case own.Identity != nil:
+		c.Identity = own.Identity
 	default:
 		err = errors.New("it is missing; caddy aip aun-id makes the file that it needs")
 	}
@@ -99,8 +98,8 @@ func (s *AUNSettings) config(
 	switch {
 	case len(s.Roots) > 0:
 		c.Roots, err = readRoots(repl, s.Roots)
-	case own != nil:
-		c.Roots = own.roots
+	case own.Roots != nil:
+		c.Roots = own.Roots
 	default:
 		err = errors.New("roots: none are given; they need a PEM file with the roots of AUN's certificates")
 	}

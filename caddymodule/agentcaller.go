@@ -71,24 +71,23 @@ func (c *AgentCaller) check(up http.Header) error {
 	return nil
 }
 
-// introducer returns the Introducer that names callers to the agent; nil for none.
-func (g *Gateway) introducer(log *slog.Logger) (upstream.Introducer, error) {
-	c := &g.Agent.Caller
+// introducer returns the Introducer that names callers to the agent; nil for none. Issuer is nil where the gateway signs
+// no tokens. Actor is the Partner, as tokens name it; empty: the issuer.
+func (a *AgentConfig) introducer(
+	issuer *callerinfo.Issuer, actor string, log *slog.Logger,
+) (upstream.Introducer, error) {
+	c := &a.Caller
 	if !c.set() {
 		return nil, nil
 	}
 	config := callerinfo.Config{Fields: c.Headers, Logger: log}
 	if c.JWT != nil {
-		issuer := g.app.pki.Issuer
 		if issuer == nil {
 			return nil, errors.New("agent: caller: jwt needs keys to sign with; set issuer in the global option aip")
 		}
 		config.Issuer, config.TokenField = issuer, c.JWT.Header
-		config.Audience = cmp.Or(c.JWT.Audience, g.Agent.audience())
-		config.Actor = g.app.Issuer.Name
-		if g.AIC != "" {
-			config.Actor = "agent:" + g.AIC
-		}
+		config.Audience = cmp.Or(c.JWT.Audience, a.audience())
+		config.Actor = actor
 	}
 	return callerinfo.New(config), nil
 }

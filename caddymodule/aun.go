@@ -89,6 +89,14 @@ func aunOption(p *conf.Parser, into **AUN) func() {
 	}
 }
 
+// client returns what the connections to agents of AUN have in common: the gateway's identity and its roots.
+func (a *AUN) client() aun.ClientConfig {
+	if a == nil {
+		return aun.ClientConfig{}
+	}
+	return aun.ClientConfig{Identity: a.identity, Roots: a.roots}
+}
+
 // provision reads the files.
 func (a *AUN) provision() (err error) {
 	defer func() {

@@ -288,14 +288,18 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		}
 		g.Agent.TLS.judge = g.app.configuration.Trust.JudgeServer
 	}
-	agent, err := g.Agent.config(g.app.AUN, g.presenter(g.app.Certificates))
+	agent, err := g.Agent.config(g.app.AUN.client(), g.presenter(g.app.Certificates))
 	if err != nil {
 		return c, fmt.Errorf("agent: %w", err)
 	}
 	if err := g.app.Find.findAgent(&g.Agent, &agent); err != nil {
 		return c, fmt.Errorf("agent: %w", err)
 	}
-	if agent.HTTP.Introducer, err = g.introducer(g.log); err != nil {
+	actor := ""
+	if g.AIC != "" {
+		actor = "agent:" + g.AIC
+	}
+	if agent.HTTP.Introducer, err = g.Agent.introducer(g.app.pki.Issuer, actor, g.log); err != nil {
 		return c, err
 	}
 	agent.Name = g.Agent.name()

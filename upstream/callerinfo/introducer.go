@@ -38,7 +38,7 @@ type Config struct {
 	Issuer *Issuer // by a token signed by it; nil for none
 
 	Audience string // aud of the token
-	// Actor is the party acting for the Leader: the Partner, as AAC names it.
+	// Actor is the party acting for the Leader: the Partner, as AAC names it. Default: the issuer.
 	Actor string
 	// TokenField is the field of the token. In Authorization it is a bearer token. Default: TokenField.
 	TokenField string
@@ -79,6 +79,9 @@ func (i *introduction) holds(now time.Time) bool {
 
 // New returns an Introducer.
 func New(config Config) *Introducer {
+	if config.Actor == "" && config.Issuer != nil {
+		config.Actor = config.Issuer.name
+	}
 	i := &Introducer{config: config, seed: maphash.MakeSeed()}
 	if i.config.TokenField == "" {
 		i.config.TokenField = TokenField
