@@ -133,7 +133,7 @@ func (a *AgentConfig) check() error {
 		return fmt.Errorf("agent: check is %s, but must be at least %s", time.Duration(a.Check), minCheck)
 	case a.Check != 0 && !dialect.Polled():
 		return fmt.Errorf("agent: check is for an agent of A2A or AIP, not of %s", a.Dialect)
-	case a.TLS.set() && (dialect.Transport == gateway.Connecting || dialect.Transport == gateway.OverAUN):
+	case a.TLS.Set() && (dialect.Transport == gateway.Connecting || dialect.Transport == gateway.OverAUN):
 		return errors.New("agent: aic and verify in tls are not for an agent of AUN, whose identity is its AID")
 	case a.TLS.Revocation && a.AIC == "" && !strings.HasPrefix(a.URL, "https://"):
 		return errors.New("agent: revocation in tls is for an agent at an https URL, or one that is found by its AIC")
@@ -266,7 +266,7 @@ func (a *AgentConfig) checkURL(transport gateway.Transport) error {
 		return fmt.Errorf("agent: %q is no http or https URL; write http://%[1]s", a.URL)
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Errorf("agent: %q is no http or https URL", a.URL)
-	case u.Scheme != "https" && a.TLS.set():
+	case u.Scheme != "https" && a.TLS.Set():
 		return errors.New("agent: aic and verify in tls need an https URL")
 	case u.User != nil:
 		return errors.New("agent: put credentials into header_up, not into the URL, which is logged")

@@ -35,18 +35,18 @@ type AgentTLS struct {
 	// The name in the agent's certificate. Default: the host of its URL.
 	ServerName string `json:"server_name,omitempty"`
 
-	ServerIdentity
+	pki.ServerIdentity
 
 	// Refuses a revoked certificate, or one without an answer, by the sources of revocation, at each connection. Default:
 	// false.
 	Revocation bool `json:"revocation,omitempty"`
 
-	judge judge // set with Revocation
+	judge pki.Judge // set with Revocation
 }
 
 // config returns the TLS configuration of connections to the agent; nil for Go's defaults.
 func (t *AgentTLS) config(repl *caddy.Replacer, own pki.Presenter) (*tls.Config, error) {
-	if len(t.CA) == 0 && t.Cert == "" && t.Key == "" && !t.Obtained && t.ServerName == "" && !t.set() &&
+	if len(t.CA) == 0 && t.Cert == "" && t.Key == "" && !t.Obtained && t.ServerName == "" && !t.Set() &&
 		!t.Revocation {
 		return nil, nil
 	}
@@ -55,7 +55,7 @@ func (t *AgentTLS) config(repl *caddy.Replacer, own pki.Presenter) (*tls.Config,
 	if c.RootCAs, err = certfile.ReadPool(repl, t.CA); err != nil {
 		return nil, err
 	}
-	if err := t.require(c, t.judge); err != nil {
+	if err := t.Require(c, t.judge); err != nil {
 		return nil, err
 	}
 	if t.Obtained {

@@ -88,7 +88,7 @@ type GroupTLS struct {
 	// aip: the one from the option certificates.
 	Obtained bool `json:"obtained,omitempty"`
 
-	ServerIdentity
+	pki.ServerIdentity
 }
 
 // mostGroups is the largest value of max_groups.
@@ -124,7 +124,7 @@ func groupOption(p *conf.Parser, into **Group) func() {
 				p.Word(&g.Inbox)()
 				p.Block("inbox", conf.Options{"without_user_id": p.Flag(&g.InboxWithoutUserID)})
 			},
-			"tls": p.Section(g.TLS.options(p, conf.Options{
+			"tls": p.Section(g.TLS.Options(p, conf.Options{
 				"ca":          p.Words(&g.TLS.CA),
 				"client_cert": pki.ClientCertOption(p, &g.TLS.Cert, &g.TLS.Key, &g.TLS.Obtained),
 			})),
@@ -242,7 +242,7 @@ func (t *GroupTLS) config(repl *caddy.Replacer, own pki.Presenter) (*tls.Config,
 		return nil, err
 	}
 	c := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
-	if err := t.require(c, nil); err != nil {
+	if err := t.Require(c, nil); err != nil {
 		return nil, err
 	}
 	if t.Obtained {

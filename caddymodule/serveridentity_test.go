@@ -15,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
@@ -23,24 +24,24 @@ import (
 // TestServerIdentity: connections to agents and to brokers are made to the server that is meant, and an error says what
 // to change.
 func TestServerIdentity(t *testing.T) {
-	pki := makePKI(t, devpki.Options{})
+	made := makePKI(t, devpki.Options{})
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{keyPair(t, pki.Server)}}
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{keyPair(t, made.Server)}}
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail on purpose
 	server.StartTLS()
 	defer server.Close()
-	aic, other := string(pki.Server.AIC), string(pki.Leader.AIC)
-	ca := []string{pki.CA.Cert}
+	aic, other := string(made.Server.AIC), string(made.Leader.AIC)
+	ca := []string{made.CA.Cert}
 	for _, tt := range []struct {
-		meant ServerIdentity
+		meant pki.ServerIdentity
 		name  string // of the server
 		want  string // of the advice; empty for a connection
 	}{
-		{ServerIdentity{AIC: []string{aic}}, "elsewhere.example", ""},
-		{ServerIdentity{AIC: []string{other, strings.ToLower(aic)}}, "elsewhere.example", ""},
-		{ServerIdentity{AIC: []string{aic}, Verify: "both"}, "localhost", ""},
-		{ServerIdentity{Verify: "name"}, "localhost", ""},
-		{ServerIdentity{AIC: []string{other}}, "localhost", "check aic in the tls of "},
+		{pki.ServerIdentity{AIC: []string{aic}}, "elsewhere.example", ""},
+		{pki.ServerIdentity{AIC: []string{other, strings.ToLower(aic)}}, "elsewhere.example", ""},
+		{pki.ServerIdentity{AIC: []string{aic}, Verify: "both"}, "localhost", ""},
+		{pki.ServerIdentity{Verify: "name"}, "localhost", ""},
+		{pki.ServerIdentity{AIC: []string{other}}, "localhost", "check aic in the tls of "},
 	} {
 		agent := AgentTLS{CA: ca, ServerName: tt.name, ServerIdentity: tt.meant}
 		toAgent, err := agent.config(caddy.NewReplacer(), nil)

@@ -66,7 +66,7 @@ func TestServerRevocation(t *testing.T) {
 		}
 		t.Cleanup(host.LeaveSources)
 		host.FollowSources()
-		for _, meant := range []ServerIdentity{{}, {AIC: []string{string(made.Server.AIC)}}} {
+		for _, meant := range []pki.ServerIdentity{{}, {AIC: []string{string(made.Server.AIC)}}} {
 			agent := AgentTLS{CA: []string{made.CA.Cert}, ServerName: "localhost", ServerIdentity: meant, Revocation: true,
 				judge: host.Configuration.Trust.JudgeServer}
 			config, err := agent.config(caddy.NewReplacer(), nil)

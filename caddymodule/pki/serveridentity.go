@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package pki
 
 import (
 	"crypto/tls"
@@ -20,20 +20,21 @@ type ServerIdentity struct {
 	Verify string `json:"verify,omitempty"`
 }
 
-// options adds its options to those of a block tls.
-func (s *ServerIdentity) options(p *conf.Parser, of conf.Options) conf.Options {
+// Options adds its options to those of a block tls.
+func (s *ServerIdentity) Options(p *conf.Parser, of conf.Options) conf.Options {
 	of["aic"], of["verify"] = p.Words(&s.AIC), p.Word(&s.Verify)
 	return of
 }
 
-func (s *ServerIdentity) set() bool { return len(s.AIC) > 0 || s.Verify != "" }
+// Set reports whether the settings say anything.
+func (s *ServerIdentity) Set() bool { return len(s.AIC) > 0 || s.Verify != "" }
 
-// judge refuses certificates of servers that are those of the server that is meant.
-type judge = func(chains [][]*x509.Certificate, staple []byte) error
+// Judge refuses certificates of servers that are those of the server that is meant.
+type Judge = func(chains [][]*x509.Certificate, staple []byte) error
 
-// require makes connections with a configuration fail where the server is another one, or judge, if there is one,
+// Require makes connections with a configuration fail where the server is another one, or judge, if there is one,
 // refuses its certificate.
-func (s *ServerIdentity) require(c *tls.Config, judge judge) error {
+func (s *ServerIdentity) Require(c *tls.Config, judge Judge) error {
 	server, err := identity.ParseServer(s.Verify, s.AIC...)
 	if err != nil {
 		return fmt.Errorf("tls: %w", err)
