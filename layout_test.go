@@ -61,9 +61,9 @@ var rooms = []struct {
 
 // outside says which rooms may import a package from elsewhere that shapes what it touches.
 var outside = map[string][]string{
-	"github.com/caddyserver/": {"caddymodule", "caddymodule/conf", "caddymodule/doctor", "caddymodule/storefiles",
-		"cli", "caddymodule/certfile", "caddymodule/pki", "caddymodule/store", "caddymodule/storejetstream",
-		"caddymodule/storememory", "caddymodule/storepebble"},
+	"github.com/caddyserver/": {"caddymodule", "caddymodule/agents", "caddymodule/conf",
+		"caddymodule/doctor", "caddymodule/storefiles", "cli", "caddymodule/certfile", "caddymodule/pki",
+		"caddymodule/store", "caddymodule/storejetstream", "caddymodule/storememory", "caddymodule/storepebble"},
 	"go.uber.org/zap": {"caddymodule"},
 	"github.com/prometheus/": {"caddymodule", "caddymodule/metric", "caddymodule/metric/metrictest",
 		"caddymodule/nodemetrics", "caddymodule/pki", "caddymodule/store", "caddymodule/storejetstream",
@@ -98,8 +98,8 @@ var outside = map[string][]string{
 		"internal/legacyagent", "aun", "trust/token", "trust/token/tokentest", "trust/policy/decide",
 		"trust/revocation", "acps/registry", "acps/registry/registrytest", "internal/natstest", "acps/agentca",
 		"operator", "operator/adminapi", "acps/agentca/catest", "internal/retryafter", "internal/openapitest",
-		"internal/gunzip", "node", "contrib/webhooks", "caddymodule/pki", "caddymodule/storejetstream",
-		"test/e2e/site"},
+		"internal/gunzip", "node", "contrib/webhooks", "caddymodule/agents", "caddymodule/pki",
+		"caddymodule/storejetstream", "test/e2e/site"},
 }
 
 func TestImports(t *testing.T) {

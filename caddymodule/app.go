@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/aip-gateway/aip-gateway/acps/registry"
+	"github.com/aip-gateway/aip-gateway/caddymodule/agents"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
@@ -128,7 +129,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 		return err
 	}
 	if a.AUN != nil {
-		warnOfOrphans(ctx.Slogger(), a.AUN.roots)
+		agents.WarnOfOrphans(ctx.Slogger(), a.AUN.roots)
 	}
 	return nil
 }
@@ -201,10 +202,10 @@ func (a *App) add(g *Gateway) error {
 	defer a.mu.Unlock()
 	for _, other := range a.members {
 		one, two := &other.Agent, &g.Agent
-		if other.name() == g.name() && (one.URL != two.URL || one.name() != two.name() || one.Dialect != two.Dialect) {
+		if other.name() == g.name() && (one.URL != two.URL || one.Name() != two.Name() || one.Dialect != two.Dialect) {
 			return fmt.Errorf("two aip_gateway handlers answer under %q but front different agents (%s %s and %s %s); "+
 				"give each its own aic",
-				g.name(), one.Dialect, one.name(), two.Dialect, two.name())
+				g.name(), one.Dialect, one.Name(), two.Dialect, two.Name())
 		}
 		if err := checkTitles(other, g); err != nil {
 			return err

@@ -17,6 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/aip-gateway/aip-gateway/aun"
+	"github.com/aip-gateway/aip-gateway/caddymodule/agents"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/internal/pemtext"
 	"github.com/aip-gateway/aip-gateway/node"
@@ -108,7 +109,7 @@ func (a *AUN) provision() (err error) {
 	if a.Cert == "" || len(a.Roots) == 0 {
 		return errors.New("cert and roots are needed: the gateway's own key and certificates, and the roots of its clients")
 	}
-	if a.identity, err = readIdentity(repl, a.Cert); err != nil {
+	if a.identity, err = agents.ReadIdentity(repl, a.Cert); err != nil {
 		return fmt.Errorf("cert: %w", err)
 	}
 	if a.AID != "" {
@@ -122,7 +123,7 @@ func (a *AUN) provision() (err error) {
 	}
 	key := sha256.New()
 	key.Write([]byte(a.identity.CertPEM() + a.Issuer))
-	if a.roots, err = readRoots(repl, a.Roots); err != nil {
+	if a.roots, err = agents.ReadRoots(repl, a.Roots); err != nil {
 		return err
 	}
 	key.Write(a.roots.PEM())
@@ -197,7 +198,7 @@ func (g *Gateway) speaksAUN() bool { return slices.Contains(g.Callers, codec.Nam
 // checkAUN checks what AUN clients need.
 func (g *Gateway) checkAUN() error {
 	switch {
-	case g.Agent.assignee() != "" && g.app.AUN == nil:
+	case g.Agent.Assignee() != "" && g.app.AUN == nil:
 		return errors.New("agent: aun-assignee needs the option aun of the global option aip")
 	case !g.speaksAUN():
 	case g.app.AUN == nil:

@@ -9,6 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/agents"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 )
@@ -177,11 +178,11 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 func (g *Gateway) read(p *conf.Parser) {
 	p.Of = g.subject
 	if p.Next(); p.NextArg() {
-		readAgentArgs(p, &g.Agent, p.Val())
+		agents.ReadArgs(p, &g.Agent, p.Val())
 	}
 	t, l := &g.Timeouts, &g.Limits
 	p.Block("aip_gateway", conf.Options{
-		"agent":         func() { readAgent(p, &g.Agent) },
+		"agent":         func() { agents.Read(p, &g.Agent) },
 		"name":          p.Word(&g.Name),
 		"aic":           p.Word(&g.AIC),
 		"aid":           p.Word(&g.AID),

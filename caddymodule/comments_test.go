@@ -20,7 +20,7 @@ func TestEverySettingHasAComment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, room := range []string{"pki", "store", "storepebble", "storememory", "storejetstream"} {
+	for _, room := range []string{"agents", "pki", "store", "storepebble", "storememory", "storejetstream"} {
 		modules, err := filepath.Glob(room + "/*.go")
 		if err != nil {
 			t.Fatal(err)
@@ -56,7 +56,7 @@ func TestCommentsNameTheDialects(t *testing.T) {
 		file, field string
 		dialects    []string
 	}{
-		{"agent.go", "Dialect", gateway.AgentDialects()}, {"gateway.go", "Callers", gateway.CallerDialects()},
+		{"agents/config.go", "Dialect", gateway.AgentDialects()}, {"gateway.go", "Callers", gateway.CallerDialects()},
 	} {
 		file, err := goparser.ParseFile(token.NewFileSet(), tt.file, nil, goparser.ParseComments)
 		if err != nil {

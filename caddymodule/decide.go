@@ -5,6 +5,7 @@ package caddymodule
 import (
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/agents"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/trust/policy/decide"
 )
@@ -41,8 +42,8 @@ func (d *DecisionPoint) open(aic string) (*decide.Point, error) {
 	if c.Dialer.Policy, err = conf.Networks(d.AllowNetworks); err != nil {
 		return nil, err
 	}
-	t := AgentTLS{CA: d.CA, Cert: d.Cert, Key: d.Key}
-	if c.Dialer.TLS, err = t.config(caddy.NewReplacer(), nil); err != nil {
+	t := agents.TLS{CA: d.CA, Cert: d.Cert, Key: d.Key}
+	if c.Dialer.TLS, err = t.Config(caddy.NewReplacer(), nil, nil); err != nil {
 		return nil, err
 	}
 	return decide.New(c)

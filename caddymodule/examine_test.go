@@ -14,6 +14,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/acps/agentca"
 	"github.com/aip-gateway/aip-gateway/acps/agentca/catest"
+	"github.com/aip-gateway/aip-gateway/caddymodule/agents"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
@@ -60,7 +61,7 @@ func TestExaminedCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown := shownTo([]*Gateway{{AIC: aic, Agent: AgentConfig{TLS: AgentTLS{Obtained: true}}}, {AIC: groupAIC}}, c)
+	shown := shownTo([]*Gateway{{AIC: aic, Agent: agents.Config{TLS: agents.TLS{Obtained: true}}}, {AIC: groupAIC}}, c)
 	if len(shown) != 1 {
 		t.Errorf("receivers are shown certificates of %d Partners", len(shown))
 	}

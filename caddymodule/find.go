@@ -12,6 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/acps/adp"
 	"github.com/aip-gateway/aip-gateway/acps/locate"
 	"github.com/aip-gateway/aip-gateway/acps/registry"
+	"github.com/aip-gateway/aip-gateway/caddymodule/agents"
 	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/gateway"
@@ -293,7 +294,7 @@ func (f *agentFinder) lost(call func(*task.Error)) (stop func()) {
 }
 
 // findAgent has an agent that is given by its AIC found, and its turns end when it is disabled.
-func (f *Find) findAgent(a *AgentConfig, c *gateway.AgentConfig) error {
+func (f *Find) findAgent(a *agents.Config, c *gateway.AgentConfig) error {
 	switch {
 	case a.AIC == "":
 		return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/agents"
 	"github.com/aip-gateway/aip-gateway/front/httpfront"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
@@ -48,7 +49,7 @@ func init() { caddy.RegisterModule(new(Gateway)) }
 //	}
 type Gateway struct {
 	// The agent.
-	Agent AgentConfig `json:"agent"`
+	Agent agents.Config `json:"agent"`
 
 	// The Partner's name for people, and the label agent of its metrics: at most 64 letters, digits, ., - and _. Default:
 	// that in the file registered of card, else the path, else the agent's host.
@@ -150,7 +151,7 @@ const (
 )
 
 // name is the name under which the Partner's tasks are stored.
-func (g *Gateway) name() string { return cmp.Or(g.AIC, g.Agent.name()) }
+func (g *Gateway) name() string { return cmp.Or(g.AIC, g.Agent.Name()) }
 
 // publicURL returns the public URL of the mount point, with the AIC in place of {AIC}. A slash at its end stays: there
 // are proxies that answer without it by a redirect.

@@ -86,7 +86,7 @@ func (g *Gateway) defaultTitle() string {
 	if path := strings.Trim(g.BasePath, "/"); path != "" {
 		return shortTitle(path)
 	}
-	agent := g.Agent.name()
+	agent := g.Agent.Name()
 	if u, err := url.Parse(agent); err == nil && u.Host != "" {
 		agent = strings.TrimSuffix(u.Host+u.Path, "/")
 	}
@@ -142,8 +142,8 @@ func aicsOf(members []*Gateway) (all []string) {
 // partnersOf returns the Partners of handlers that have their titles.
 func partnersOf(members []*Gateway) (all node.Partners) {
 	for _, g := range members {
-		p := &node.Partner{Name: g.name(), Title: g.title(), AIC: g.AIC, Agent: g.Agent.name(),
-			URL: g.mountURL(), PublicURL: g.publicURL(), Assignee: g.Agent.assignee(),
+		p := &node.Partner{Name: g.name(), Title: g.title(), AIC: g.AIC, Agent: g.Agent.Name(),
+			URL: g.mountURL(), PublicURL: g.publicURL(), Assignee: g.Agent.Assignee(),
 			Confirm: g.Completion == completionConfirm, MaxRuns: g.Agent.MaxRuns,
 			Memory: limit.Limits{Total: g.Limits.Memory, PerLeader: g.Limits.memoryPerLeader()},
 			Check:  time.Duration(g.Agent.Check), Compared: g.compared,

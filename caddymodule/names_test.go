@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/agents"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 )
 
@@ -23,7 +24,7 @@ func TestTitles(t *testing.T) {
 		t.Fatal(err)
 	}
 	make := func(name, aic, base, agent string) *Gateway {
-		return &Gateway{Name: name, AIC: aic, BasePath: base, Agent: AgentConfig{URL: agent}}
+		return &Gateway{Name: name, AIC: aic, BasePath: base, Agent: agents.Config{URL: agent}}
 	}
 	all := []*Gateway{
 		make("", "a1", "/travel", "http://one"), make("", "a2", "/travel", "http://two"),
@@ -81,8 +82,8 @@ func TestNamesThatAreRefused(t *testing.T) {
 		{"a", "x", "b", "x", "are different Partners"}, {"a", "x", "a", "y", "give them one name"},
 		{"a", "x", "a", "", ""}, {"a", "x", "b", "y", ""}, {"a", "", "b", "", ""},
 	} {
-		one := &Gateway{AIC: tc.aic, Name: tc.name, Agent: AgentConfig{URL: "http://one"}}
-		two := &Gateway{AIC: tc.other, Name: tc.otherName, Agent: AgentConfig{URL: "http://one"}}
+		one := &Gateway{AIC: tc.aic, Name: tc.name, Agent: agents.Config{URL: "http://one"}}
+		two := &Gateway{AIC: tc.other, Name: tc.otherName, Agent: agents.Config{URL: "http://one"}}
 		err := checkTitles(one, two)
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%+v: %v", tc, err)

@@ -16,8 +16,10 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/agents"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 	"github.com/aip-gateway/aip-gateway/caddymodule/store"
 	"github.com/aip-gateway/aip-gateway/front/httpfront"
 	"github.com/aip-gateway/aip-gateway/gateway"
@@ -60,7 +62,7 @@ func (g *Gateway) provision(ctx caddy.Context) error {
 	if err := app.(*App).pki.TrustNoLocalCA(ctx); err != nil {
 		return err
 	}
-	g.log = slog.New(doctor.Advising(ctx.Slogger().Handler(), g.title)).With("partner", g.name(), "agent", g.Agent.name())
+	g.log = slog.New(doctor.Advising(ctx.Slogger().Handler(), g.title)).With("partner", g.name(), "agent", g.Agent.Name())
 	if err := app.(*App).active.Load(ctx, g.AIC); err != nil {
 		return err
 	}
@@ -90,7 +92,7 @@ func (g *Gateway) provision(ctx caddy.Context) error {
 	g.warnOfServerWithoutAIC(ctx)
 	g.warnOfLoggedSecrets()
 	if len(g.Agent.Roots) > 0 {
-		warnOfOrphans(g.log, config.Agent.AUN.Roots)
+		agents.WarnOfOrphans(g.log, config.Agent.AUN.Roots)
 	}
 	if g.gateway, err = gateway.New(config); err != nil {
 		return fmt.Errorf("agent: %w", doctor.Advised(err))
@@ -179,7 +181,7 @@ func (g *Gateway) fillDefaults() {
 	g.Identity.fillDefaults()
 	conf.OrDefault(&g.Heartbeat, caddy.Duration(15*time.Second))
 	conf.OrDefault(&g.WriteTimeout, caddy.Duration(30*time.Second))
-	g.Agent.fillDefaults()
+	g.Agent.FillDefaults()
 	g.Card.fillDefaults()
 	g.Timeouts.fillDefaults()
 	g.Limits.fillDefaults()
@@ -212,7 +214,7 @@ func (g *Gateway) check() error {
 		return fmt.Errorf("write_timeout: %s is too short; use a second or more", time.Duration(g.WriteTimeout))
 	}
 	return cmp.Or(g.checkTitle(), conf.PublicURL("public_url", g.PublicURL), g.checkAID(),
-		g.Identity.check(), g.Agent.check(), g.checkCard(), g.Timeouts.check(), g.Limits.check(), g.checkCallers(),
+		g.Identity.check(), g.Agent.Validate(), g.checkCard(), g.Timeouts.check(), g.Limits.check(), g.checkCallers(),
 		g.Group.check(g.AIC != "" || g.registered, g.Callers), g.AAC.check(g), g.checkPolicy())
 }
 
@@ -282,13 +284,14 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		return c, err
 	}
 	g.leaders = guard
+	var judge pki.Judge
 	if g.Agent.TLS.Revocation {
 		if len(g.app.pki.Revocations()) == 0 {
 			return c, errors.New("agent: revocation in tls needs the global option aip { revocation { ... } }")
 		}
-		g.Agent.TLS.judge = g.app.configuration.Trust.JudgeServer
+		judge = g.app.configuration.Trust.JudgeServer
 	}
-	agent, err := g.Agent.config(g.app.AUN.client(), g.presenter(g.app.Certificates))
+	agent, err := g.Agent.Connection(g.app.AUN.client(), g.presenter(g.app.Certificates), judge)
 	if err != nil {
 		return c, fmt.Errorf("agent: %w", err)
 	}
@@ -299,10 +302,10 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 	if g.AIC != "" {
 		actor = "agent:" + g.AIC
 	}
-	if agent.HTTP.Introducer, err = g.Agent.introducer(g.app.pki.Issuer, actor, g.log); err != nil {
+	if agent.HTTP.Introducer, err = g.Agent.Introducer(g.app.pki.Issuer, actor, g.log); err != nil {
 		return c, err
 	}
-	agent.Name = g.Agent.name()
+	agent.Name = g.Agent.Name()
 	agent.Sender = cmp.Or(g.AIC, "aip-gateway")
 	agent.CallbackURL = g.app.Notify.Callback
 	agent.Turns.Logger = g.log

@@ -20,6 +20,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/acps/registry"
 	"github.com/aip-gateway/aip-gateway/acps/registry/registrytest"
+	"github.com/aip-gateway/aip-gateway/caddymodule/agents"
 	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 )
 
@@ -32,7 +33,7 @@ func TestWithoutItsAIC(t *testing.T) {
 	} {
 		for _, aic := range []string{"", registeredAIC} {
 			g := &Gateway{AIC: aic, PublicURL: "https://agent.example", Callers: []string{"aip/2"},
-				Agent: AgentConfig{URL: "https://agent.example/rpc", Dialect: "a2a/1.0"}}
+				Agent: agents.Config{URL: "https://agent.example/rpc", Dialect: "a2a/1.0"}}
 			set(g)
 			g.fillDefaults()
 			err := g.check()

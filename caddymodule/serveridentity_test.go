@@ -14,6 +14,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/agents"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
@@ -43,8 +44,8 @@ func TestServerIdentity(t *testing.T) {
 		{pki.ServerIdentity{Verify: "name"}, "localhost", ""},
 		{pki.ServerIdentity{AIC: []string{other}}, "localhost", "check aic in the tls of "},
 	} {
-		agent := AgentTLS{CA: ca, ServerName: tt.name, ServerIdentity: tt.meant}
-		toAgent, err := agent.config(caddy.NewReplacer(), nil)
+		agent := agents.TLS{CA: ca, ServerName: tt.name, ServerIdentity: tt.meant}
+		toAgent, err := agent.Config(caddy.NewReplacer(), nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

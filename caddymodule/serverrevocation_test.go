@@ -20,6 +20,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/agents"
 	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
 	"github.com/aip-gateway/aip-gateway/trust/revocation"
@@ -67,9 +68,8 @@ func TestServerRevocation(t *testing.T) {
 		t.Cleanup(host.LeaveSources)
 		host.FollowSources()
 		for _, meant := range []pki.ServerIdentity{{}, {AIC: []string{string(made.Server.AIC)}}} {
-			agent := AgentTLS{CA: []string{made.CA.Cert}, ServerName: "localhost", ServerIdentity: meant, Revocation: true,
-				judge: host.Configuration.Trust.JudgeServer}
-			config, err := agent.config(caddy.NewReplacer(), nil)
+			agent := agents.TLS{CA: []string{made.CA.Cert}, ServerName: "localhost", ServerIdentity: meant, Revocation: true}
+			config, err := agent.Config(caddy.NewReplacer(), nil, host.Configuration.Trust.JudgeServer)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/agents"
 	"github.com/aip-gateway/aip-gateway/caddymodule/store"
 	"github.com/aip-gateway/aip-gateway/caddymodule/storejetstream"
 	"github.com/aip-gateway/aip-gateway/caddymodule/storememory"
@@ -98,7 +99,7 @@ func TestLeastResend(t *testing.T) {
 		{store: &storejetstream.Store{Lease: caddy.Duration(lease)}, after: 2*lease - 1,
 			err: "agent: resend after is 5.999999999s, but must be at least 6s, twice the lease of the store"},
 	} {
-		g := &Gateway{Agent: AgentConfig{Resend: Resend{After: new(caddy.Duration(tt.after)), Never: tt.never}}}
+		g := &Gateway{Agent: agents.Config{Resend: agents.Resend{After: new(caddy.Duration(tt.after)), Never: tt.never}}}
 		err := (&App{store: tt.store}).checkShared(g)
 		if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 			t.Errorf("%T, after %s, never %v: %v, want %q", tt.store, tt.after, tt.never, err, tt.err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package agents
 
 import (
 	"crypto/sha256"
@@ -20,8 +20,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway"
 )
 
-// AUNSettings are those of an agent of the dialect aun only.
-type AUNSettings struct {
+// AUN are those of an agent of the dialect aun only.
+type AUN struct {
 	// For AUN, its AID.
 	AID string `json:"aid,omitempty"`
 
@@ -35,12 +35,12 @@ type AUNSettings struct {
 	IdleWindow caddy.Duration `json:"idle_window,omitempty"`
 }
 
-func (s *AUNSettings) only() (dialect, names string, set bool) {
+func (s *AUN) only() (dialect, names string, set bool) {
 	return gateway.AUN, "aid, identity, roots and idle_window",
 		s.AID != "" || s.Identity != "" || len(s.Roots) > 0 || s.IdleWindow != 0
 }
 
-func (s *AUNSettings) check(a *AgentConfig) error {
+func (s *AUN) check(a *Config) error {
 	if _, err := aun.ParseAID(s.AID); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
@@ -53,14 +53,14 @@ func (s *AUNSettings) check(a *AgentConfig) error {
 	return nil
 }
 
-func (s *AUNSettings) options(p *conf.Parser) conf.Options {
+func (s *AUN) options(p *conf.Parser) conf.Options {
 	return conf.Options{
 		"identity": p.Word(&s.Identity), "roots": p.Words(&s.Roots), "idle_window": p.Duration(&s.IdleWindow),
 	}
 }
 
 // readAUNArgs parses the arguments of an agent of AUN: its AID, and the URL if there is one.
-func readAUNArgs(p *conf.Parser, a *AgentConfig) {
+func readAUNArgs(p *conf.Parser, a *Config) {
 	if !p.NextArg() {
 		p.Fail("agent aun needs the AID of the agent, such as agent.aid.pub")
 		return
@@ -74,16 +74,16 @@ func readAUNArgs(p *conf.Parser, a *AgentConfig) {
 	}
 }
 
-// config returns the configuration of the connection of an agent of AUN. It reads files. Own has the defaults.
-func (s *AUNSettings) config(
-	repl *caddy.Replacer, a *AgentConfig, tls *tls.Config, own aun.ClientConfig,
+// Config returns the configuration of the connection of an agent of AUN. It reads files. Own has the defaults.
+func (s *AUN) config(
+	repl *caddy.Replacer, a *Config, tls *tls.Config, own aun.ClientConfig,
 ) (c aun.ClientConfig, err error) {
 	if a.Dialect != gateway.AUN {
 		return c, nil
 	}
 	switch {
 	case s.Identity != "":
-		c.Identity, err = readIdentity(repl, s.Identity)
+		c.Identity, err = ReadIdentity(repl, s.Identity)
 	case own.Identity != nil:
 		c.Identity = own.Identity
 	default:
@@ -97,7 +97,7 @@ func (s *AUNSettings) config(
 	}
 	switch {
 	case len(s.Roots) > 0:
-		c.Roots, err = readRoots(repl, s.Roots)
+		c.Roots, err = ReadRoots(repl, s.Roots)
 	case own.Roots != nil:
 		c.Roots = own.Roots
 	default:
@@ -113,8 +113,8 @@ func (s *AUNSettings) config(
 	return c, nil
 }
 
-// readIdentity reads an identity from a file, in whose name it replaces placeholders.
-func readIdentity(repl *caddy.Replacer, file string) (*aun.Identity, error) {
+// ReadIdentity reads an identity from a file, in whose name it replaces placeholders.
+func ReadIdentity(repl *caddy.Replacer, file string) (*aun.Identity, error) {
 	file, err := conf.FileName(repl, file)
 	if err != nil {
 		return nil, err
@@ -122,8 +122,8 @@ func readIdentity(repl *caddy.Replacer, file string) (*aun.Identity, error) {
 	return aun.LoadIdentity(file)
 }
 
-// readRoots reads roots from PEM files, in whose names it replaces placeholders.
-func readRoots(repl *caddy.Replacer, files []string) (*aun.Roots, error) {
+// ReadRoots reads roots from PEM files, in whose names it replaces placeholders.
+func ReadRoots(repl *caddy.Replacer, files []string) (*aun.Roots, error) {
 	names := make([]string, len(files))
 	for i, file := range files {
 		var err error
@@ -138,8 +138,8 @@ func readRoots(repl *caddy.Replacer, files []string) (*aun.Roots, error) {
 	return roots, nil
 }
 
-// warnOfOrphans warns of certificates among the roots whose issuers are not there.
-func warnOfOrphans(log *slog.Logger, roots *aun.Roots) {
+// WarnOfOrphans warns of certificates among the roots whose issuers are not there.
+func WarnOfOrphans(log *slog.Logger, roots *aun.Roots) {
 	if roots == nil {
 		return
 	}

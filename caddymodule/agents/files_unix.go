@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package caddymodule
+package agents
 
 import (
 	"math"

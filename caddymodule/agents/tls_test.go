@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package agents
 
 import (
 	"crypto/tls"
@@ -28,8 +28,8 @@ func TestAgentTLS(t *testing.T) {
 	server.StartTLS()
 	defer server.Close()
 
-	settings := AgentTLS{CA: []string{pki.CA.Cert}, Cert: pki.Leader.Cert, Key: pki.Leader.Key, ServerName: "localhost"}
-	config, err := settings.config(caddy.NewReplacer(), nil)
+	settings := TLS{CA: []string{pki.CA.Cert}, Cert: pki.Leader.Cert, Key: pki.Leader.Key, ServerName: "localhost"}
+	config, err := settings.Config(caddy.NewReplacer(), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,19 +44,19 @@ func TestAgentTLS(t *testing.T) {
 		t.Errorf("the agent was shown %q", shown)
 	}
 
-	if config, err := new(AgentTLS).config(caddy.NewReplacer(), nil); config != nil || err != nil {
+	if config, err := new(TLS).Config(caddy.NewReplacer(), nil, nil); config != nil || err != nil {
 		t.Errorf("no settings make %v, %v", config, err)
 	}
 	obtained := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return nil, nil }
-	if _, err := (&AgentTLS{Obtained: true}).config(caddy.NewReplacer(), obtained); err != nil {
+	if _, err := (&TLS{Obtained: true}).Config(caddy.NewReplacer(), obtained, nil); err != nil {
 		t.Errorf("an obtained certificate: %v", err)
 	}
-	for name, bad := range map[string]AgentTLS{
+	for name, bad := range map[string]TLS{
 		"obtained, and files": {Obtained: true, Cert: pki.Leader.Cert, Key: pki.Leader.Key},
 		"no file":             {CA: []string{"nowhere.pem"}}, "no certificate": {CA: []string{pki.CA.Key}},
 		"no key": {Cert: pki.Leader.Cert}, "another's key": {Cert: pki.Leader.Cert, Key: pki.Server.Key},
 	} {
-		if _, err := bad.config(caddy.NewReplacer(), obtained); err == nil {
+		if _, err := bad.Config(caddy.NewReplacer(), obtained, nil); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
@@ -77,8 +77,8 @@ func TestAgentIsShownTheCertificate(t *testing.T) {
 	server.StartTLS()
 	defer server.Close()
 
-	config, err := (&AgentTLS{CA: []string{pki.CA.Cert}, Cert: first.Leader.Cert, Key: first.Leader.Key,
-		ServerName: "localhost"}).config(caddy.NewReplacer(), nil)
+	config, err := (&TLS{CA: []string{pki.CA.Cert}, Cert: first.Leader.Cert, Key: first.Leader.Key,
+		ServerName: "localhost"}).Config(caddy.NewReplacer(), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,4 +102,36 @@ func TestAgentIsShownTheCertificate(t *testing.T) {
 	if want := []string{string(first.Leader.AIC), string(second.Leader.AIC)}; !slices.Equal(shown, want) {
 		t.Errorf("the agent was shown %q, want %q", shown, want)
 	}
+}
+
+// makePKI makes certificates for a test, in a directory of their own.
+func makePKI(t *testing.T, o devpki.Options) *devpki.PKI {
+	t.Helper()
+	o.Dir = t.TempDir()
+	pki, err := devpki.Make(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pki
+}
+
+// keyPair reads a certificate with its key.
+func keyPair(t *testing.T, f devpki.File) tls.Certificate {
+	t.Helper()
+	pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
+}
+
+// rootsOf returns the root that has issued the certificates.
+func rootsOf(t *testing.T, pki *devpki.PKI) *x509.CertPool {
+	t.Helper()
+	text, err := os.ReadFile(pki.CA.Cert)
+	roots := x509.NewCertPool()
+	if err != nil || !roots.AppendCertsFromPEM(text) {
+		t.Fatalf("%s holds no root: %v", pki.CA.Cert, err)
+	}
+	return roots
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package agents
 
 import (
 	"maps"
@@ -14,7 +14,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/shown"
 )
 
-// readAgent reads the option. Syntax:
+// Read reads the option. Syntax:
 //
 //	agent [<dialect>] <url> | aip <aic> | aun <aid> [<wss-url>] {
 //		card      <url>|<file>
@@ -47,13 +47,13 @@ import (
 //			revocation
 //		}
 //	}
-func readAgent(p *conf.Parser, a *AgentConfig) {
+func Read(p *conf.Parser, a *Config) {
 	switch short, args := a.Dialect != "", p.NextArg(); { // short: it stands behind aip_gateway
 	case short && args:
 		p.Fail("the agent is given twice; an aip_gateway fronts one. Behind aip_gateway or behind agent, write it once")
 		return
 	case args:
-		readAgentArgs(p, a, p.Val())
+		ReadArgs(p, a, p.Val())
 	case !short:
 		p.Fail("agent needs a dialect and a URL: agent a2a/legacy http://127.0.0.1:9101")
 		return
@@ -87,8 +87,8 @@ func readAgent(p *conf.Parser, a *AgentConfig) {
 	p.Block("agent", known)
 }
 
-// readAgentArgs parses the arguments of an agent, of which the first is its dialect, or its URL if the dialect is a2a.
-func readAgentArgs(p *conf.Parser, a *AgentConfig, first string) {
+// ReadArgs parses the arguments of an agent, of which the first is its dialect, or its URL if the dialect is a2a.
+func ReadArgs(p *conf.Parser, a *Config, first string) {
 	if strings.Contains(first, ":") || len(shown.Placeholders(first)) > 0 { // no dialect has that
 		a.Dialect, a.URL = gateway.A2A, first
 		if p.NextArg() {
@@ -96,7 +96,7 @@ func readAgentArgs(p *conf.Parser, a *AgentConfig, first string) {
 		}
 		return
 	}
-	if a.Dialect = first; a.dialect().Transport == gateway.OverAUN {
+	if a.Dialect = first; a.Speaks().Transport == gateway.OverAUN {
 		readAUNArgs(p, a)
 		return
 	}
@@ -104,7 +104,7 @@ func readAgentArgs(p *conf.Parser, a *AgentConfig, first string) {
 		p.Fail("agent " + first + " needs a URL, such as http://127.0.0.1:9101")
 		return
 	}
-	if a.URL = p.Val(); a.dialect().Found() && !strings.ContainsAny(a.URL, ":/{") {
+	if a.URL = p.Val(); a.Speaks().Found() && !strings.ContainsAny(a.URL, ":/{") {
 		a.URL, a.AIC = "", a.URL
 	}
 	if p.NextArg() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package agents
 
 import (
 	"bytes"
@@ -31,10 +31,10 @@ func TestWarnOfOrphans(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		warnOfOrphans(slog.New(slog.NewTextHandler(&out, nil)), roots)
+		WarnOfOrphans(slog.New(slog.NewTextHandler(&out, nil)), roots)
 		if n := strings.Count(out.String(), "leads to no root"); n != c.want {
 			t.Errorf("%s: %d warnings, want %d: %s", name, n, c.want, out.String())
 		}
 	}
-	warnOfOrphans(slog.New(slog.DiscardHandler), nil)
+	WarnOfOrphans(slog.New(slog.DiscardHandler), nil)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package agents
 
 import (
 	"cmp"
@@ -17,17 +17,17 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/callerinfo"
 )
 
-// AgentCaller says how the gateway names the caller to the agent.
-type AgentCaller struct {
+// Caller says how the gateway names the caller to the agent.
+type Caller struct {
 	// By the header fields Aip-Leader, Aip-Proof, Aip-Subject, Aip-Task and Aip-Session. Default: false.
 	Headers bool `json:"headers,omitempty"`
 
 	// By a token from the option issuer. Default: none.
-	JWT *AgentCallerJWT `json:"jwt,omitempty"`
+	JWT *CallerJWT `json:"jwt,omitempty"`
 }
 
-// AgentCallerJWT is a token in every request to the agent.
-type AgentCallerJWT struct {
+// CallerJWT is a token in every request to the agent.
+type CallerJWT struct {
 	// Its aud. Default: acps:agent: and the aic in tls, else the scheme and host of the URL.
 	Audience string `json:"audience,omitempty"`
 
@@ -36,20 +36,20 @@ type AgentCallerJWT struct {
 }
 
 // options are those of the block caller.
-func (c *AgentCaller) options(p *conf.Parser) conf.Options {
+func (c *Caller) options(p *conf.Parser) conf.Options {
 	return conf.Options{
 		"headers": p.Flag(&c.Headers),
 		"jwt": func() {
-			c.JWT = new(AgentCallerJWT)
+			c.JWT = new(CallerJWT)
 			p.Section(conf.Options{"audience": p.Word(&c.JWT.Audience), "header": p.Word(&c.JWT.Header)})()
 		},
 	}
 }
 
-func (c *AgentCaller) set() bool { return c.Headers || c.JWT != nil }
+func (c *Caller) set() bool { return c.Headers || c.JWT != nil }
 
-// check checks the settings; up are the agent's other header fields.
-func (c *AgentCaller) check(up http.Header) error {
+// Validate checks the settings; up are the agent's other header fields.
+func (c *Caller) check(up http.Header) error {
 	var own []string
 	if c.Headers {
 		own = []string{callerinfo.LeaderField, callerinfo.ProofField, callerinfo.SubjectField, callerinfo.TaskField,
@@ -71,9 +71,9 @@ func (c *AgentCaller) check(up http.Header) error {
 	return nil
 }
 
-// introducer returns the Introducer that names callers to the agent; nil for none. Issuer is nil where the gateway signs
-// no tokens. Actor is the Partner, as tokens name it; empty: the issuer.
-func (a *AgentConfig) introducer(
+// Introducer returns the Introducer that names callers to the agent; nil for none. Issuer is nil where the gateway
+// signs no tokens. Actor is the Partner, as tokens name it; empty: the issuer.
+func (a *Config) Introducer(
 	issuer *callerinfo.Issuer, actor string, log *slog.Logger,
 ) (upstream.Introducer, error) {
 	c := &a.Caller
@@ -93,7 +93,7 @@ func (a *AgentConfig) introducer(
 }
 
 // audience names the agent in a token.
-func (a *AgentConfig) audience() string {
+func (a *Config) audience() string {
 	if len(a.TLS.AIC) > 0 {
 		return "acps:agent:" + a.TLS.AIC[0]
 	}

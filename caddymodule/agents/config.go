@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package agents
 
 import (
 	"cmp"
@@ -24,8 +24,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
 
-// AgentConfig is how the agent is reached.
-type AgentConfig struct {
+// Config is how the agent is reached.
+type Config struct {
 	// Its dialect: a2a (any version, found out), a2a/1.0, a2a/1.0-rest, a2a/1.0-grpc, a2a/0.3, a2a/legacy, aip, aip/2,
 	// agentapi, aun or aun-assignee (see docs/dialects.md). Default: a2a.
 	Dialect string `json:"dialect,omitempty"`
@@ -45,10 +45,10 @@ type AgentConfig struct {
 	HeaderUp http.Header `json:"header_up,omitempty"`
 
 	// Certificates of both ends.
-	TLS AgentTLS `json:"tls,omitzero"`
+	TLS TLS `json:"tls,omitzero"`
 
 	// The caller's name for the agent: see docs/security.md#what-the-agent-learns. Not for AUN. Default: none.
-	Caller AgentCaller `json:"caller,omitzero"`
+	Caller Caller `json:"caller,omitzero"`
 
 	// Silence of the agent during a turn before it fails; an answer without a stream must also end within as much again.
 	// Default: 5m.
@@ -76,8 +76,8 @@ type AgentConfig struct {
 	// never.
 	Check caddy.Duration `json:"check,omitempty"`
 
-	AgentAPISettings
-	AUNSettings
+	AgentAPI
+	AUN
 }
 
 // streamsAuto is the default of streams of an agent.
@@ -97,7 +97,8 @@ const (
 	maxRuns = 16384
 )
 
-func (a *AgentConfig) fillDefaults() {
+// FillDefaults sets what is not set.
+func (a *Config) FillDefaults() {
 	conf.OrDefault(&a.Dialect, gateway.A2A)
 	conf.OrDefault(&a.Timeout, caddy.Duration(5*time.Minute))
 	conf.OrDefault(&a.Streams, streamsAuto)
@@ -110,7 +111,8 @@ func (a *AgentConfig) fillDefaults() {
 // maxURL is the largest length of an agent's URL, in bytes. The URL can be a part of each log's name.
 const maxURL = 400
 
-func (a *AgentConfig) check() error {
+// Validate finds mistakes in the settings. It brings names into their canonical form.
+func (a *Config) Validate() error {
 	dialect, err := gateway.AgentDialect(a.Dialect)
 	if err != nil {
 		return fmt.Errorf("agent: %w", err)
@@ -150,10 +152,10 @@ func (a *AgentConfig) check() error {
 }
 
 // hasCardURL reports whether the card is at a URL, and not in a file.
-func (a *AgentConfig) hasCardURL() bool { return strings.Contains(a.Card, "://") }
+func (a *Config) hasCardURL() bool { return strings.Contains(a.Card, "://") }
 
 // checkCard checks where the card is. A file is looked for when it is read.
-func (a *AgentConfig) checkCard() error {
+func (a *Config) checkCard() error {
 	if !a.hasCardURL() {
 		return nil
 	}
@@ -167,7 +169,7 @@ func (a *AgentConfig) checkCard() error {
 }
 
 // readCard returns what reads the card from its file; nil where it is in none. It must be there now.
-func (a *AgentConfig) readCard(repl *caddy.Replacer) (func() ([]byte, error), error) {
+func (a *Config) readCard(repl *caddy.Replacer) (func() ([]byte, error), error) {
 	if a.Card == "" || a.hasCardURL() {
 		return nil, nil
 	}
@@ -182,7 +184,7 @@ func (a *AgentConfig) readCard(repl *caddy.Replacer) (func() ([]byte, error), er
 }
 
 // checkAIC checks the AIC of an agent that is to be found, which is then in its canonical form.
-func (a *AgentConfig) checkAIC(d *gateway.Dialect) error {
+func (a *Config) checkAIC(d *gateway.Dialect) error {
 	aic, err := conf.AIC("agent", a.AIC)
 	switch {
 	case err != nil:
@@ -201,15 +203,15 @@ func (a *AgentConfig) checkAIC(d *gateway.Dialect) error {
 type ownSettings interface {
 	// only returns the dialect, the names of the settings for an error, and whether any of them is set.
 	only() (dialect, names string, set bool)
-	check(*AgentConfig) error
+	check(*Config) error
 	options(*conf.Parser) conf.Options // of the agent's block
 }
 
 // own returns the settings of single dialects.
-func (a *AgentConfig) own() []ownSettings { return []ownSettings{&a.AgentAPISettings, &a.AUNSettings} }
+func (a *Config) own() []ownSettings { return []ownSettings{&a.AgentAPI, &a.AUN} }
 
 // checkOwn checks the settings that only some dialects have.
-func (a *AgentConfig) checkOwn() error {
+func (a *Config) checkOwn() error {
 	for _, s := range a.own() {
 		switch dialect, names, set := s.only(); {
 		case dialect == a.Dialect:
@@ -222,7 +224,7 @@ func (a *AgentConfig) checkOwn() error {
 }
 
 // checkAID checks the AID of an agent that connects to the gateway, which is then in its canonical form.
-func (a *AgentConfig) checkAID() error {
+func (a *Config) checkAID() error {
 	aid, err := aun.ParseAID(a.URL)
 	if err != nil {
 		return fmt.Errorf("agent: %w", err)
@@ -231,23 +233,23 @@ func (a *AgentConfig) checkAID() error {
 	return nil
 }
 
-// assignee returns the AID of an agent that connects to the gateway; empty for another one.
-func (a *AgentConfig) assignee() string {
-	if a.dialect().Transport == gateway.Connecting {
+// Assignee returns the AID of an agent that connects to the gateway; empty for another one.
+func (a *Config) Assignee() string {
+	if a.Speaks().Transport == gateway.Connecting {
 		return a.URL
 	}
 	return ""
 }
 
-// dialect returns the agent's dialect; the zero value before it is checked that there is one.
-func (a *AgentConfig) dialect() *gateway.Dialect {
+// Speaks returns the agent's dialect; the zero value before it is checked that there is one.
+func (a *Config) Speaks() *gateway.Dialect {
 	if d, err := gateway.AgentDialect(a.Dialect); err == nil {
 		return d
 	}
 	return new(gateway.Dialect)
 }
 
-func (a *AgentConfig) checkURL(transport gateway.Transport) error {
+func (a *Config) checkURL(transport gateway.Transport) error {
 	if err := conf.Literal("agent: the URL", a.URL); err != nil {
 		return err
 	}
@@ -274,10 +276,10 @@ func (a *AgentConfig) checkURL(transport gateway.Transport) error {
 	return nil
 }
 
-// name identifies the agent where it has no AIC.
-func (a *AgentConfig) name() string {
+// Name identifies the agent where it has no AIC.
+func (a *Config) Name() string {
 	switch {
-	case a.dialect().Transport == gateway.OverAUN:
+	case a.Speaks().Transport == gateway.OverAUN:
 		return "aun:" + a.AID
 	case a.AIC != "":
 		return "aic:" + a.AIC
@@ -285,9 +287,11 @@ func (a *AgentConfig) name() string {
 	return a.URL
 }
 
-// config returns the configuration of the connection to the agent. own has the gateway's own identity and roots of AUN,
-// if there are any. It replaces placeholders and reads files.
-func (a *AgentConfig) config(own aun.ClientConfig, obtained pki.Presenter) (gateway.AgentConfig, error) {
+// Config returns the configuration of the connection to the agent. own has the gateway's own identity and roots of AUN,
+// if there are any. Judge may be nil without revocation. It replaces placeholders and reads files.
+func (a *Config) Connection(
+	own aun.ClientConfig, obtained pki.Presenter, judge pki.Judge,
+) (gateway.AgentConfig, error) {
 	repl := caddy.NewReplacer()
 	header := make(http.Header, len(a.HeaderUp))
 	for field, values := range a.HeaderUp {
@@ -299,7 +303,7 @@ func (a *AgentConfig) config(own aun.ClientConfig, obtained pki.Presenter) (gate
 			header.Add(field, value)
 		}
 	}
-	tls, err := a.TLS.config(repl, obtained)
+	tls, err := a.TLS.Config(repl, obtained, judge)
 	if err != nil {
 		return gateway.AgentConfig{}, err
 	}
@@ -307,7 +311,7 @@ func (a *AgentConfig) config(own aun.ClientConfig, obtained pki.Presenter) (gate
 	if err != nil {
 		return gateway.AgentConfig{}, err
 	}
-	aun, err := a.AUNSettings.config(repl, a, tls, own)
+	aun, err := a.AUN.config(repl, a, tls, own)
 	if err != nil {
 		return gateway.AgentConfig{}, err
 	}
@@ -339,7 +343,7 @@ func (a *AgentConfig) config(own aun.ClientConfig, obtained pki.Presenter) (gate
 }
 
 // requireAIC has the connections to an agent that was found by its AIC fail where the server has another one.
-func (a *AgentConfig) requireAIC() {
+func (a *Config) requireAIC() {
 	if a.AIC != "" && len(a.TLS.AIC) == 0 {
 		a.TLS.AIC = []string{a.AIC}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package agents
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
 
-// AgentAPISettings are those of an agent of the dialect agentapi only.
-type AgentAPISettings struct {
+// AgentAPI are those of an agent of the dialect agentapi only.
+type AgentAPI struct {
 	// For agentapi: reasoning and tools for the Leader. Default: none.
 	Expose string `json:"expose,omitempty"`
 
@@ -20,11 +20,11 @@ type AgentAPISettings struct {
 	CancelPath string `json:"cancel_path,omitempty"`
 }
 
-func (s *AgentAPISettings) only() (dialect, names string, set bool) {
-	return gateway.AgentAPI, "expose and cancel_path", *s != AgentAPISettings{}
+func (s *AgentAPI) only() (dialect, names string, set bool) {
+	return gateway.AgentAPI, "expose and cancel_path", *s != AgentAPI{}
 }
 
-func (s *AgentAPISettings) check(*AgentConfig) error {
+func (s *AgentAPI) check(*Config) error {
 	if _, err := agentapi.ParseExpose(s.Expose); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
@@ -36,6 +36,6 @@ func (s *AgentAPISettings) check(*AgentConfig) error {
 	return nil
 }
 
-func (s *AgentAPISettings) options(p *conf.Parser) conf.Options {
+func (s *AgentAPI) options(p *conf.Parser) conf.Options {
 	return conf.Options{"expose": p.Word(&s.Expose), "cancel_path": p.Word(&s.CancelPath)}
 }

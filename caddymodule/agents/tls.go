@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package agents
 
 import (
 	"crypto/tls"
@@ -11,7 +11,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 )
 
-// AgentTLS holds the certificates of the agent and of the gateway as its client. The roots are read when the
+// TLS holds the certificates of the agent and of the gateway as its client. The roots are read when the
 // configuration is loaded, the certificate and its key for each connection.
 //
 // # Which server is meant
@@ -19,7 +19,7 @@ import (
 // The root of ACPs signs any host name, and so only the AIC proves a server. With aic, the certificate must have one of
 // these AICs, and the host name does not count; verify both asks for the name as well. Each connection is checked, a
 // resumed one, too. Another server gets no request.
-type AgentTLS struct {
+type TLS struct {
 	// PEM files with the roots of the agent, read at load. Default: the system's.
 	CA []string `json:"ca,omitempty"`
 
@@ -40,12 +40,11 @@ type AgentTLS struct {
 	// Refuses a revoked certificate, or one without an answer, by the sources of revocation, at each connection. Default:
 	// false.
 	Revocation bool `json:"revocation,omitempty"`
-
-	judge pki.Judge // set with Revocation
 }
 
-// config returns the TLS configuration of connections to the agent; nil for Go's defaults.
-func (t *AgentTLS) config(repl *caddy.Replacer, own pki.Presenter) (*tls.Config, error) {
+// Config returns the TLS configuration of connections to the agent; nil for Go's defaults. Judge may be nil without
+// revocation.
+func (t *TLS) Config(repl *caddy.Replacer, own pki.Presenter, judge pki.Judge) (*tls.Config, error) {
 	if len(t.CA) == 0 && t.Cert == "" && t.Key == "" && !t.Obtained && t.ServerName == "" && !t.Set() &&
 		!t.Revocation {
 		return nil, nil
@@ -55,7 +54,7 @@ func (t *AgentTLS) config(repl *caddy.Replacer, own pki.Presenter) (*tls.Config,
 	if c.RootCAs, err = certfile.ReadPool(repl, t.CA); err != nil {
 		return nil, err
 	}
-	if err := t.Require(c, t.judge); err != nil {
+	if err := t.Require(c, judge); err != nil {
 		return nil, err
 	}
 	if t.Obtained {
