@@ -63,6 +63,9 @@ func (vars Vars) Resolve(value any) (any, error) {
 }
 
 func (vars Vars) text(s string) (any, error) {
+	if !strings.Contains(s, "{{") {
+		return s, nil
+	}
 	if m := reference.FindStringSubmatchIndex(s); m != nil && m[0] == 0 && m[1] == len(s) {
 		if v, ok := vars(s[m[2]:m[3]]); ok {
 			return v, nil

@@ -87,11 +87,11 @@ func (p *Partner) serve(w http.ResponseWriter, c *Call, s *stream) {
 			if _, err := w.Write(frame); err != nil || flush.Flush() != nil {
 				return
 			}
-			if p.End != nil && p.End(c, e, e.Final) {
+			if p.ends(c, e, p.End != nil && e.Final) {
 				return
 			}
 		}
-		if over && (p.End == nil || p.End(c, nil, true)) {
+		if over && p.ends(c, nil, true) {
 			return
 		}
 		select {
@@ -102,6 +102,16 @@ func (p *Partner) serve(w http.ResponseWriter, c *Call, s *stream) {
 			return
 		}
 	}
+}
+
+// ends reports whether a stream ends behind an event; nil is for all that there are. otherwise holds without End.
+func (p *Partner) ends(c *Call, e *Event, otherwise bool) bool {
+	if p.End == nil {
+		return otherwise
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.End(c, e, otherwise)
 }
 
 func (p *Partner) frame(c *Call, e *Event) []byte {
