@@ -279,14 +279,33 @@ func TestFailedStartIsTakenBack(t *testing.T) {
 	if err := app.(*App).Start(); err != nil {
 		t.Fatal(err)
 	}
+	measured := func(of *App) (names []string) {
+		families, err := of.metrics.Gather()
+		if err != nil {
+			t.Error(err)
+		}
+		for _, f := range families {
+			if strings.HasPrefix(f.GetName(), "aip_") {
+				names = append(names, f.GetName())
+			}
+		}
+		return names
+	}
+	want := measured(before)
 	if diff := cmp.Diff([]string{s.agent}, found()); diff != "" || newest() != before {
 		t.Errorf("the other one has started (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, measured(app.(*App))); diff != "" {
+		t.Errorf("the metrics of the other one, which has started (-want +got):\n%s", diff)
 	}
 	if err := errors.Join(app.(*App).Stop(), app.(*App).Cleanup()); err != nil {
 		t.Error(err)
 	}
 	if diff := cmp.Diff([]string{s.agent}, found()); diff != "" || newest() != before {
 		t.Errorf("the other one was stopped (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, measured(app.(*App))); diff != "" {
+		t.Errorf("the metrics of the other one, which was stopped (-want +got):\n%s", diff)
 	}
 }
 

@@ -16,13 +16,33 @@ func init() { nodemetrics.ExportFrom(prometheus.GathererFunc(gatherNewest)) }
 
 // register adds the metrics to those of a configuration.
 func (a *App) register(metrics *prometheus.Registry) error {
-	for _, c := range a.collectors() {
-		err := metrics.Register(c)
-		if _, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); err != nil && !ok { // or loaded a second time
-			return err
-		}
+	err := metrics.Register(collector{a})
+	if _, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok { // it is loaded a second time
+		return nil
 	}
-	return nil
+	return err
+}
+
+// collector collects the metrics of a configuration. While that has no store, it collects those of the one in force:
+// after a configuration has failed, Caddy's admin API goes on to show the metrics of that.
+type collector struct{ of *App }
+
+// Describe implements prometheus.Collector.
+func (c collector) Describe(out chan<- *prometheus.Desc) {
+	for _, room := range c.of.collectors() {
+		room.Describe(out)
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	of := c.of
+	if now := newest(); now != nil && of.configuration.Held() == nil {
+		of = now
+	}
+	for _, room := range of.collectors() {
+		room.Collect(out)
+	}
 }
 
 // collectors returns those of all rooms.
