@@ -260,6 +260,7 @@ func (a *App) Start() error {
 	if err := a.configuration.Start(settings); err != nil {
 		return err
 	}
+	a.configuration.Go(func(ctx context.Context) { a.Certificates.Work(ctx, logOf("aip")) })
 	a.followRegistrations()
 	a.warnOfUnrouted()
 	a.warnOfUnreachable(log)
@@ -271,7 +272,6 @@ func (a *App) Start() error {
 // Stop implements caddy.App.
 func (a *App) Stop() error {
 	a.configuration.Stop()
-	a.Certificates.Stop()
 	return nil
 }
 

@@ -60,8 +60,6 @@ type Certificates struct {
 	feed    *node.Feed          // of the registry of the app's option registry; nil for none
 
 	keepers atomic.Pointer[map[string]*agentca.Keeper] // by AIC; nil before start
-	work    sync.WaitGroup
-	end     context.CancelFunc
 }
 
 // CertificatesOption returns what reads the option. Syntax:
@@ -138,14 +136,12 @@ func (c *Certificates) Provision(storage agentca.Storage, follow func() (*node.F
 	return nil
 }
 
-// Start begins to look after the certificates of the Partners with some AICs. others know of revoked certificates, too.
-// account is that at the registry; nil for none.
+// Start reads the certificates of the Partners with some AICs, so that they are shown: Work looks after them. others
+// know of revoked certificates, too. account is that at the registry; nil for none.
 func (c *Certificates) Start(aics []string, others []*revocation.Checker, account RegistryAccount, log *slog.Logger) {
 	if c == nil {
 		return
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	c.end = cancel
 	c.status.Start()
 	keepers := make(map[string]*agentca.Keeper)
 	for aic := range c.obtained(aics) {
@@ -170,22 +166,37 @@ func (c *Certificates) Start(aics []string, others []*revocation.Checker, accoun
 			config.Challenges = c.storage
 		}
 		k := agentca.New(config)
-		if err := k.Load(ctx); err != nil {
+		if err := k.Load(context.Background()); err != nil {
 			log.Error("the certificates of the agent cannot be read from the storage", "aic", aic, "error", err)
 		}
 		keepers[string(aic)] = k
 	}
 	c.keepers.Store(&keepers)
+}
+
+// Work obtains and renews the certificates until ctx ends, and returns between two steps. What is there goes on to be
+// served. Start has returned.
+func (c *Certificates) Work(ctx context.Context, log *slog.Logger) {
+	if c == nil {
+		return
+	}
+	keepers := *c.keepers.Load()
+	var work sync.WaitGroup
 	for _, k := range keepers {
 		k.Start()
 	}
 	if c.TrustBundle != "" {
-		c.work.Go(func() { c.followBundle(ctx, log) })
+		work.Go(func() { c.followBundle(ctx, log) })
 	}
 	if c.feed != nil {
 		c.feed.Start()
-		c.work.Go(func() { c.followRegistry(ctx, keepers) })
+		work.Go(func() { c.followRegistry(ctx, keepers) })
 	}
+	<-ctx.Done()
+	for _, k := range keepers {
+		k.Close()
+	}
+	work.Wait()
 }
 
 // obtained yields each of some AICs whose certificates are obtained, once.
@@ -225,22 +236,8 @@ func (c *Certificates) Obtains(aic string) bool {
 	return c != nil && aic != "" && (len(c.Partners) == 0 || slices.Contains(c.Partners, aic))
 }
 
-// Stop ends the work, between two steps. What is there goes on to be served.
-func (c *Certificates) Stop() {
-	if c == nil || c.end == nil {
-		return
-	}
-	c.end()
-	for _, k := range *c.keepers.Load() {
-		k.Close()
-	}
-	c.work.Wait()
-	c.end = nil
-}
-
-// Close ends also what provision has begun.
+// Close ends what provision has begun.
 func (c *Certificates) Close() {
-	c.Stop()
 	if c != nil && c.status != nil {
 		c.status.Close()
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -70,6 +71,10 @@ func TestCredentialOfRegistry(t *testing.T) {
 	from := &account{CA: ca, client: client}
 	c.Start([]string{aic}, nil, from, slog.New(slog.DiscardHandler))
 	t.Cleanup(c.Close)
+	if s := c.Of(aic).Status(); len(s.Certificates) != 0 || from.asked.Load() != 0 {
+		t.Errorf("certificates are obtained before the work begins: %+v", s)
+	}
+	work(t, c)
 	asynctest.Eventually(t, "there are certificates", func() bool { return len(c.Of(aic).Status().Certificates) == 2 })
 	asynctest.Eventually(t, "the registry is followed", func() bool { return c.feed.Agent(aic).Active })
 	if n := from.asked.Load(); n != 1 {
@@ -81,6 +86,17 @@ func TestCredentialOfRegistry(t *testing.T) {
 	asynctest.Eventually(t, "the certificates are replaced", func() bool {
 		s := c.Of(aic).Status()
 		return s.Err == nil && !s.Inactive && ca.Counts().Orders == 4
+	})
+}
+
+// work has the certificates looked after until the test ends.
+func work(t *testing.T, c *Certificates) {
+	ctx, end := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { c.Work(ctx, slog.New(slog.DiscardHandler)) })
+	t.Cleanup(func() {
+		end()
+		running.Wait()
 	})
 }
 
@@ -113,7 +129,7 @@ func TestOwnCertificateOnList(t *testing.T) {
 		client:  &agentca.Client{Directory: ca.Directory(), HTTP: http.DefaultClient},
 		status:  checker(revocation.Source{Kind: revocation.ACPS, Location: ca.URL})}
 	c.Start([]string{aic}, []*revocation.Checker{host}, nil, slog.New(slog.DiscardHandler))
-	t.Cleanup(c.Stop)
+	work(t, c)
 
 	k := c.Of(aic)
 	asynctest.Eventually(t, "there are certificates", func() bool { return len(k.Status().Certificates) == 2 })
