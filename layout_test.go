@@ -63,7 +63,8 @@ var rooms = []struct {
 var outside = map[string][]string{
 	"github.com/caddyserver/": {"caddymodule", "caddymodule/agents", "caddymodule/conf",
 		"caddymodule/doctor", "caddymodule/storefiles", "cli", "caddymodule/certfile", "caddymodule/pki",
-		"caddymodule/store", "caddymodule/storejetstream", "caddymodule/storememory", "caddymodule/storepebble"},
+		"caddymodule/proof", "caddymodule/store", "caddymodule/storejetstream", "caddymodule/storememory",
+		"caddymodule/storepebble"},
 	"go.uber.org/zap": {"caddymodule"},
 	"github.com/prometheus/": {"caddymodule", "caddymodule/metric", "caddymodule/metric/metrictest",
 		"caddymodule/nodemetrics", "caddymodule/pki", "caddymodule/store", "caddymodule/storejetstream",

@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/caddymodule/proof"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/trust/aac"
 	"github.com/aip-gateway/aip-gateway/trust/token"
@@ -31,7 +32,7 @@ type AAC struct {
 	// Whether a token counts once (refuse). Default: off.
 	Replay string `json:"replay,omitempty"`
 
-	TokenVerification
+	proof.TokenVerification
 }
 
 // Issuer is who signs tokens.
@@ -65,7 +66,7 @@ func aacOption(p *conf.Parser, into **AAC) func() {
 	return func() {
 		a := new(AAC)
 		*into = a
-		p.Section(a.options(p, conf.Options{
+		p.Section(a.Options(p, conf.Options{
 			"issuer": func() {
 				args := p.RemainingArgs()
 				if len(args) != 1 && len(args) != 2 {
@@ -119,7 +120,7 @@ func (a *AAC) check(g *Gateway) error {
 		return errors.New("aac: a message in a group carries no token, so require would refuse all of them; " +
 			"leave require out, or take group to a handler of its own")
 	}
-	if err := a.TokenVerification.check(); err != nil {
+	if err := a.TokenVerification.Check(); err != nil {
 		return fmt.Errorf("aac: %w", err)
 	}
 	return nil
@@ -132,7 +133,7 @@ func (a *AAC) verifiers(aic identity.AIC, log *slog.Logger) (all token.Verifiers
 			all.Close()
 		}
 	}()
-	c, err := a.config(caddy.NewReplacer())
+	c, err := a.Config(caddy.NewReplacer(), &process.TokenKeys)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+	"github.com/aip-gateway/aip-gateway/caddymodule/proof"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/trust/authn"
 	"github.com/aip-gateway/aip-gateway/trust/token"
@@ -47,9 +48,7 @@ func (g *Gateway) loggedSecrets() string {
 	case k != nil && k.Header != "" && (g.logsCredentials || !doctor.HidesHeader(k.Header)):
 		return k.Header
 	case g.logsCredentials && (k != nil || len(g.Identity.JWT) > 0 || g.AAC != nil):
-		return authorization
+		return proof.Authorization
 	}
 	return ""
 }
-
-const authorization = "Authorization"

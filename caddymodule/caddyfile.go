@@ -12,6 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/agents"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
+	"github.com/aip-gateway/aip-gateway/caddymodule/proof"
 )
 
 func init() {
@@ -188,7 +189,7 @@ func (g *Gateway) read(p *conf.Parser) {
 		"aid":           p.Word(&g.AID),
 		"base_path":     p.Word(&g.BasePath), // more explicit than the matcher
 		"callers":       p.Words(&g.Callers),
-		"identity":      identityOption(p, &g.Identity),
+		"identity":      proof.Option(p, &g.Identity),
 		"allow":         p.Words(&g.Allow),
 		"aac":           aacOption(p, &g.AAC),
 		"policy":        policyOption(p, &g.Policy),

@@ -20,7 +20,7 @@ import (
 func (g *Gateway) warnWithoutClientAuth(ctx caddy.Context, mode identity.Mode) {
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	needed := slices.ContainsFunc(g.Callers, func(dialect string) bool { return dialect != gateway.AUN })
-	if !ok || mode != identity.Required || !needed || g.Identity.others() ||
+	if !ok || mode != identity.Required || !needed || g.Identity.Others() ||
 		slices.ContainsFunc(server.TLSConnPolicies, doctor.VerifiesClients) {
 		return
 	}

@@ -80,7 +80,7 @@ func (a *App) examined(ctx context.Context, p doctor.Partner) (g *Gateway, agent
 func (g *Gateway) describe(ctx context.Context, m *doctor.Mount) {
 	m.Door, m.Gateway = g.door(), g.gateway
 	m.OnlyAUN = !slices.ContainsFunc(g.Callers, func(dialect string) bool { return dialect != gateway.AUN })
-	m.OtherProofs, m.NeedsAIC, m.Logged = g.Identity.others(), g.needsSender(), g.loggedSecrets()
+	m.OtherProofs, m.NeedsAIC, m.Logged = g.Identity.Others(), g.needsSender(), g.loggedSecrets()
 	m.Agent.Name, m.Agent.Dialect = g.Agent.Name(), g.Agent.Speaks()
 	_, waits := g.app.Certificates.ClientCert(g.AIC)
 	if g.Agent.TLS.Obtained {

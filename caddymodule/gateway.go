@@ -14,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/agents"
+	"github.com/aip-gateway/aip-gateway/caddymodule/proof"
 	"github.com/aip-gateway/aip-gateway/front/httpfront"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
@@ -78,7 +79,7 @@ type Gateway struct {
 	Callers []string `json:"callers,omitempty"`
 
 	// Proofs of callers, see docs/security.md#proofs. In JSON, the mode alone may stand for it.
-	Identity Identity `json:"identity,omitzero"`
+	Identity proof.Identity `json:"identity,omitzero"`
 
 	// AICs of Leaders with access; callers without a certificate are then refused. May be repeated. Default: all verified
 	// Leaders.

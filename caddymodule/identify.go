@@ -18,6 +18,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
+	"github.com/aip-gateway/aip-gateway/caddymodule/proof"
 	"github.com/aip-gateway/aip-gateway/front/httpfront"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
@@ -71,7 +72,7 @@ type Identify struct {
 	Callers []string `json:"callers,omitempty"`
 
 	// As in aip_gateway, without accept; leave it out with aac. Default: a client certificate.
-	Identity Identity `json:"identity,omitzero"`
+	Identity proof.Identity `json:"identity,omitzero"`
 
 	// As in aip_gateway.
 	Limits IdentifyLimits `json:"limits,omitzero"`
@@ -126,13 +127,13 @@ func (i *Identify) Provision(ctx caddy.Context) error {
 	if i.Identity.IsZero() {
 		return nil
 	}
-	i.Identity.fillDefaults()
-	if i.proofs, err = i.Identity.authenticator(app.(*App)); err != nil {
+	i.Identity.FillDefaults()
+	if i.proofs, err = i.Identity.Authenticator(&app.(*App).pki, &process.TokenKeys); err != nil {
 		return err
 	}
 	i.proofs.Log = slog.New(doctor.Advising(ctx.Slogger().Handler(), nil))
 	i.previewer.Authenticate = joined(i.proofs, app.(*App).identities)
-	i.previewer.Proofs = i.Identity.proofs(false)
+	i.previewer.Proofs = i.Identity.Proofs(false)
 	return nil
 }
 
@@ -211,7 +212,7 @@ func (i *Identify) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		return conf.Options{
 			"base_path": p.Word(&i.BasePath),
 			"callers":   p.Words(&i.Callers),
-			"identity":  identityOption(p, &i.Identity),
+			"identity":  proof.Option(p, &i.Identity),
 			"limits": p.Section(conf.Options{
 				"body":   conf.Size(p, &l.Body),
 				"memory": conf.Size(p, &l.Memory),
@@ -230,12 +231,12 @@ func (i *Identify) limits() Limits {
 // check checks what was written, and changes nothing.
 func (i *Identify) check() error {
 	limits, proofs := i.limits(), i.Identity
-	proofs.fillDefaults()
+	proofs.FillDefaults()
 	_, err := gateway.Callers(i.Callers, false, nil)
 	if err != nil {
 		err = fmt.Errorf("callers: %w", err)
 	}
-	return cmp.Or(conf.BasePath(i.BasePath), limits.check(), err, proofs.check())
+	return cmp.Or(conf.BasePath(i.BasePath), limits.check(), err, proofs.Check())
 }
 
 // MatchMethod matches requests by a method, such as message/send, or by a command, such as start, of an aip_identify

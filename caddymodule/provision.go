@@ -100,8 +100,8 @@ func (g *Gateway) provision(ctx caddy.Context) error {
 	g.callers.Log, g.callers.BesideCertificate = g.log, g.aac != nil
 	g.front = httpfront.New(g.gateway, httpfront.Config{
 		Authenticate: joined(g.callers, g.app.identities),
-		Proofs:       g.Identity.proofs(g.aac != nil),
-		Challenges:   g.Identity.challenges(config.Callers),
+		Proofs:       g.Identity.Proofs(g.aac != nil),
+		Challenges:   g.Identity.Challenges(config.Callers),
 		BodyTimeout:  bodyTimeout,
 		Heartbeat:    time.Duration(g.Heartbeat),
 		WriteTimeout: time.Duration(g.WriteTimeout),
@@ -129,7 +129,7 @@ func (g *Gateway) prepare(app *App) (c gateway.Config, err error) {
 	if c, err = g.config(); err != nil {
 		return c, err
 	}
-	g.callers, err = g.Identity.authenticator(app)
+	g.callers, err = g.Identity.Authenticator(&app.pki, &process.TokenKeys)
 	return c, err
 }
 
@@ -178,7 +178,7 @@ func (g *Gateway) fillDefaults() {
 			accept["aip/2"] = accept["aip"] // else no caller of it might be able to prove who it is
 		}
 	}
-	g.Identity.fillDefaults()
+	g.Identity.FillDefaults()
 	conf.OrDefault(&g.Heartbeat, caddy.Duration(15*time.Second))
 	conf.OrDefault(&g.WriteTimeout, caddy.Duration(30*time.Second))
 	g.Agent.FillDefaults()
@@ -214,7 +214,7 @@ func (g *Gateway) check() error {
 		return fmt.Errorf("write_timeout: %s is too short; use a second or more", time.Duration(g.WriteTimeout))
 	}
 	return cmp.Or(g.checkTitle(), conf.PublicURL("public_url", g.PublicURL), g.checkAID(),
-		g.Identity.check(), g.Agent.Validate(), g.checkCard(), g.Timeouts.check(), g.Limits.check(), g.checkCallers(),
+		g.Identity.Check(), g.Agent.Validate(), g.checkCard(), g.Timeouts.check(), g.Limits.check(), g.checkCallers(),
 		g.Group.check(g.AIC != "" || g.registered, g.Callers), g.AAC.check(g), g.checkPolicy())
 }
 
@@ -252,12 +252,12 @@ func (g *Gateway) guard(callers []translate.Server) (*identity.Guard, error) {
 		}
 		allow = append(allow, aic)
 	}
-	guard := g.Identity.guard(callers, allow)
+	guard := g.Identity.Guard(callers, allow)
 	for _, dialect := range slices.Sorted(maps.Keys(guard.Proofs)) {
 		if len(guard.Proofs[dialect]) == 0 && guard.Mode == identity.Required {
 			return nil, fmt.Errorf("identity: no caller of %s could prove who it is: that dialect accepts %s; configure one of "+
 				"them, or say what else it accepts, such as accept %[1]s keys", dialect,
-				strings.Join(g.Identity.accepts(dialect), " and "))
+				strings.Join(g.Identity.Accepts(dialect), " and "))
 		}
 	}
 	return guard, nil
@@ -354,7 +354,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		Confirm:        g.Completion == completionConfirm,
 		AutoComplete:   g.Completion == completionAuto,
 		Guard:          guard,
-		Schemes:        g.Identity.schemes(callers),
+		Schemes:        g.Identity.Schemes(callers),
 		Revocation:     &g.app.configuration.Trust,
 		Inactive:       g.inactive,
 		Issues:         g.issues,

@@ -14,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/proof"
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
 )
 
@@ -23,7 +24,8 @@ func TestSettings(t *testing.T) {
 	g.Agent.Dialect, g.Agent.Timeout = "a2a", caddy.Duration(90*time.Second)
 	g.Agent.RetryFor = new(caddy.Duration(0))
 	g.Agent.HeaderUp = http.Header{"X-One": {"{env.ONE}"}, "X-Two": {"Bearer two-secret", "a {env.TWO} b-secret"}}
-	g.Identity.JWT = []JWT{{Issuer: "https://one.example"}, {Issuer: "https://two.example", Audience: []string{"a", "b"}}}
+	g.Identity.JWT = []proof.JWT{{Issuer: "https://one.example"},
+		{Issuer: "https://two.example", Audience: []string{"a", "b"}}}
 	g.Agent.Caller.Headers = true
 	got := g.settings()
 	want := []adminapi.Setting{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package proof
 
 import (
 	"time"
@@ -27,24 +27,24 @@ type TokenVerification struct {
 	CA []string `json:"ca,omitempty"`
 }
 
-// options adds its options to those of a block.
-func (t *TokenVerification) options(p *conf.Parser, of conf.Options) conf.Options {
+// Options adds its options to those of a block.
+func (t *TokenVerification) Options(p *conf.Parser, of conf.Options) conf.Options {
 	of["algorithms"], of["allow_networks"], of["ca"] = p.Words(&t.Algorithms), p.Words(&t.AllowNetworks), p.Words(&t.CA)
 	of["leeway"] = conf.Optional(p, &t.Leeway, p.Duration)
 	return of
 }
 
-// check checks what can be known without reading files.
-func (t *TokenVerification) check() error {
+// Check checks what can be known without reading files.
+func (t *TokenVerification) Check() error {
 	if t.Leeway == nil {
 		return nil
 	}
 	return conf.NotNegative("leeway", *t.Leeway)
 }
 
-// config returns the configuration of verifiers, without an issuer.
-func (t *TokenVerification) config(repl *caddy.Replacer) (c token.Config, err error) {
-	c = token.Config{Algorithms: t.Algorithms, Keys: &process.TokenKeys}
+// Config returns the configuration of verifiers, without an issuer.
+func (t *TokenVerification) Config(repl *caddy.Replacer, keys *token.Keys) (c token.Config, err error) {
+	c = token.Config{Algorithms: t.Algorithms, Keys: keys}
 	if t.Leeway != nil {
 		if c.Leeway = time.Duration(*t.Leeway); c.Leeway == 0 {
 			c.Leeway = -1

@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package proof
 
 import (
 	"bytes"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2"
 	"golang.org/x/net/http/httpguts"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 	"github.com/aip-gateway/aip-gateway/front/httpfront"
@@ -24,7 +20,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/trust/authn"
-	"github.com/aip-gateway/aip-gateway/trust/token"
 )
 
 // Identity says how callers prove who they are. In JSON, the mode alone may stand for it.
@@ -135,14 +130,14 @@ func (i Identity) MarshalJSON() ([]byte, error) {
 // IsZero says that the settings are left out of JSON.
 func (i Identity) IsZero() bool { return i.Mode == "" && i.modeAlone() }
 
-func (i *Identity) modeAlone() bool { return !i.MTLS && !i.others() && len(i.Accept) == 0 }
+func (i *Identity) modeAlone() bool { return !i.MTLS && !i.Others() && len(i.Accept) == 0 }
 
-// others reports whether there is another proof than the client certificate of the connection.
-func (i *Identity) others() bool { return i.ClientCertHeader != nil || len(i.JWT) > 0 || i.Keys != nil }
+// Others reports whether there is another proof than the client certificate of the connection.
+func (i *Identity) Others() bool { return i.ClientCertHeader != nil || len(i.JWT) > 0 || i.Keys != nil }
 
-// proofs returns how callers are judged, in a form to be compared: everything but what comes of it. aac says that
+// Proofs returns how callers are judged, in a form to be compared: everything but what comes of it. aac says that
 // tokens beside certificates are judged elsewhere.
-func (i *Identity) proofs(aac bool) string {
+func (i *Identity) Proofs(aac bool) string {
 	same := *i
 	same.Mode, same.Accept = "", nil
 	text, _ := json.Marshal(same) // of texts
@@ -163,17 +158,18 @@ func (i *Identity) has(proof string) bool {
 	}
 }
 
-func (i *Identity) fillDefaults() {
+// FillDefaults sets what is not set.
+func (i *Identity) FillDefaults() {
 	conf.OrDefault(&i.Mode, string(identity.Required))
-	i.MTLS = i.MTLS || !i.others() && i.Mode != string(identity.Off)
+	i.MTLS = i.MTLS || !i.Others() && i.Mode != string(identity.Off)
 }
 
-// check returns what is wrong with the settings.
-func (i *Identity) check() error {
+// Check returns what is wrong with the settings.
+func (i *Identity) Check() error {
 	if _, err := identity.ParseMode(i.Mode); err != nil {
 		return fmt.Errorf("identity: %w", err)
 	}
-	if i.Mode == string(identity.Off) && (i.others() || i.MTLS) {
+	if i.Mode == string(identity.Off) && (i.Others() || i.MTLS) {
 		return errors.New("identity: off believes every senderId, and looks at no proof; take the proofs out of its block, " +
 			"or set required or optional")
 	}
@@ -188,7 +184,7 @@ func (i *Identity) check() error {
 		}
 	}
 	for n := range i.JWT {
-		if err := i.JWT[n].check(); err != nil {
+		if err := i.JWT[n].Check(); err != nil {
 			return fmt.Errorf("identity: jwt: %w", err)
 		}
 	}
@@ -213,9 +209,11 @@ func (i *Identity) check() error {
 	return nil
 }
 
+const Authorization = "Authorization"
+
 // isOwnHeader reports whether a text is the name of a header field, and not that of the one for bearer tokens.
 func isOwnHeader(name string) bool {
-	return httpguts.ValidHeaderFieldName(name) && !strings.EqualFold(name, authorization)
+	return httpguts.ValidHeaderFieldName(name) && !strings.EqualFold(name, Authorization)
 }
 
 // belongs reports whether a dialect is one that a name in accept means.
@@ -223,8 +221,8 @@ func belongs(dialect, name string) bool {
 	return dialect == name || strings.HasPrefix(dialect, name+"-") || name == "a2a" && strings.HasPrefix(dialect, "a2a/")
 }
 
-// accepts returns the proofs that the callers of a dialect may have, by the words of the configuration.
-func (i *Identity) accepts(dialect string) []string {
+// Accepts returns the proofs that the callers of a dialect may have, by the words of the configuration.
+func (i *Identity) Accepts(dialect string) []string {
 	for _, table := range []map[string][]string{i.Accept, defaultAccept} {
 		if proofs, ok := table[dialect]; ok {
 			return proofs
@@ -241,10 +239,10 @@ func (i *Identity) accepts(dialect string) []string {
 	return []string{"mtls", "client_cert_header", "jwt", "keys"}
 }
 
-// guard returns the Guard of callers of some dialects.
-func (i *Identity) guard(callers []translate.Server, allow []identity.AIC) *identity.Guard {
+// Guard returns the Guard of callers of some dialects.
+func (i *Identity) Guard(callers []translate.Server, allow []identity.AIC) *identity.Guard {
 	g := &identity.Guard{Mode: identity.Mode(i.Mode), Allow: allow}
-	if !i.others() && len(i.Accept) == 0 {
+	if !i.Others() && len(i.Accept) == 0 {
 		return g
 	}
 	g.Proofs = make(map[string][]identity.Proof)
@@ -260,7 +258,7 @@ func (i *Identity) guard(callers []translate.Server, allow []identity.AIC) *iden
 
 // taken returns the proofs that callers of a dialect may have, of those that are configured.
 func (i *Identity) taken(dialect string) (proofs []string) {
-	for _, name := range i.accepts(dialect) {
+	for _, name := range i.Accepts(dialect) {
 		if i.has(name) {
 			proofs = append(proofs, name)
 		}
@@ -268,8 +266,8 @@ func (i *Identity) taken(dialect string) (proofs []string) {
 	return proofs
 }
 
-// schemes returns by what callers must prove who they are, for the cards, by the name of their dialect.
-func (i *Identity) schemes(callers []translate.Server) map[string]a2a.Schemes {
+// Schemes returns by what callers must prove who they are, for the cards, by the name of their dialect.
+func (i *Identity) Schemes(callers []translate.Server) map[string]a2a.Schemes {
 	all := make(map[string]a2a.Schemes)
 	for _, c := range callers {
 		if i.Mode == string(identity.Required) {
@@ -301,8 +299,8 @@ func (i *Identity) schemesIn(dialect string) (s a2a.Schemes) {
 	return s
 }
 
-// challenges returns what callers of some dialects are asked for who have no proof, by the name of the dialect.
-func (i *Identity) challenges(callers []translate.Server) map[string]httpfront.Challenges {
+// Challenges returns what callers of some dialects are asked for who have no proof, by the name of the dialect.
+func (i *Identity) Challenges(callers []translate.Server) map[string]httpfront.Challenges {
 	all := make(map[string]httpfront.Challenges)
 	for _, caller := range callers {
 		var c httpfront.Challenges
@@ -319,87 +317,4 @@ func (i *Identity) challenges(callers []translate.Server) map[string]httpfront.C
 		all[caller.Name()] = c
 	}
 	return all
-}
-
-// authenticator reads what the settings name. It fetches nothing. The verifiers of tokens must be closed.
-func (i *Identity) authenticator(app *App) (a *authn.Authenticator, err error) {
-	a = &authn.Authenticator{Certificates: i.MTLS || i.Mode == string(identity.Off)}
-	repl := caddy.NewReplacer()
-	if h := i.ClientCertHeader; h != nil {
-		config := authn.ProxyConfig{Header: h.Header, Form: authn.Form(h.Form)}
-		if config.From, config.Unix, err = proxyAddresses(h.From); err != nil {
-			return nil, fmt.Errorf("identity: client_cert_header: %w", err)
-		}
-		roots, err := certfile.ReadAll(repl, h.TrustPool)
-		if err != nil {
-			return nil, fmt.Errorf("identity: client_cert_header: trust_pool: %w", err)
-		}
-		config.Roots = x509.NewCertPool()
-		for _, root := range roots {
-			config.Roots.AddCert(root)
-		}
-		if config.Intermediates, err = certfile.ReadAll(repl, h.Intermediates); err != nil {
-			return nil, fmt.Errorf("identity: client_cert_header: intermediates: %w", err)
-		}
-		if a.Proxy, err = authn.NewProxy(config); err != nil {
-			return nil, err
-		}
-		if h.Revocation != nil {
-			if err := app.pki.AskBelow(roots, h.Revocation); err != nil {
-				return nil, fmt.Errorf("identity: client_cert_header: %w", err)
-			}
-		}
-	}
-	if i.Keys != nil {
-		file, err := conf.Replace(repl, i.Keys.File)
-		if err == nil {
-			a.Keys, err = authn.ReadKeys(file, i.Keys.Header)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("identity: keys: %w", err)
-		}
-	}
-	for n := range i.JWT {
-		t, err := i.JWT[n].token(repl)
-		if err != nil {
-			a.Close()
-			return nil, fmt.Errorf("identity: jwt: %w", err)
-		}
-		a.Tokens = append(a.Tokens, t)
-	}
-	return a, nil
-}
-
-// token returns the verifier of the tokens.
-func (j *JWT) token(repl *caddy.Replacer) (*authn.Token, error) {
-	config, err := j.config(repl)
-	if err != nil {
-		return nil, err
-	}
-	config.Issuer, config.JWKS, config.Audiences = j.Issuer, j.JWKS, j.Audience
-	verifier, err := token.New(config)
-	if err != nil {
-		return nil, err
-	}
-	return &authn.Token{Verifier: verifier, Claim: j.LeaderClaim, Scopes: j.Scopes}, nil
-}
-
-// proxyAddresses reads the values of from.
-func proxyAddresses(from []string) (prefixes []netip.Prefix, unix bool, err error) {
-	for _, s := range from {
-		if s == "unix" {
-			unix = true
-			continue
-		}
-		prefix, err := netip.ParsePrefix(s)
-		if err != nil {
-			addr, notOne := netip.ParseAddr(s)
-			if notOne != nil {
-				return nil, false, fmt.Errorf("from: %q is no network or address, such as 10.0.0.0/8, and not unix", s)
-			}
-			prefix = netip.PrefixFrom(addr, addr.BitLen())
-		}
-		prefixes = append(prefixes, prefix.Masked())
-	}
-	return prefixes, unix, nil
 }

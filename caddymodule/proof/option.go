@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package proof
 
 import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 )
 
-// identityOption returns what reads the option: the mode, or a block of proofs, or both. Syntax:
+// Option returns what reads the option: the mode, or a block of proofs, or both. Syntax:
 //
 //	identity [required|optional|off] {
 //		mtls
@@ -41,7 +41,7 @@ import (
 //		}
 //		accept <dialect> <proof>...
 //	}
-func identityOption(p *conf.Parser, i *Identity) func() {
+func Option(p *conf.Parser, i *Identity) func() {
 	return func() {
 		switch args := p.RemainingArgs(); len(args) {
 		case 0:
@@ -98,7 +98,7 @@ func readClientCertHeader(p *conf.Parser, i *Identity) {
 // readJWT reads the option jwt, or oidc, which names its issuer.
 func readJWT(p *conf.Parser, i *Identity, issuer string) {
 	j := JWT{Issuer: issuer}
-	known := j.options(p, conf.Options{
+	known := j.Options(p, conf.Options{
 		"audience": p.Words(&j.Audience), "leader_claim": p.Word(&j.LeaderClaim), "scopes": p.Words(&j.Scopes),
 	})
 	name := "oidc"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package proof
 
 import (
 	"testing"
@@ -20,8 +20,8 @@ func TestAcceptWithCertificatesAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	i := &Identity{Mode: string(identity.Optional), Accept: map[string][]string{"a2a": {"keys"}}}
-	i.fillDefaults()
-	g := i.guard(callers, nil)
+	i.FillDefaults()
+	g := i.Guard(callers, nil)
 	peer := identity.Peer{Proof: identity.ByCertificate, Kind: identity.AICKind, ID: "leader"}
 	if _, err := g.CheckIn("a2a/1.0", peer); task.KindOf(err) != task.AuthenticationRequired {
 		t.Errorf("a2a takes keys alone, and a certificate is answered with %v", err)
