@@ -142,10 +142,17 @@ func exported(text string) map[string]string {
 func documented(t *testing.T) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
-	for _, row := range tables(pages(t)["docs/operations.md"], "| metric | type | labels | means |") {
-		labels := inQuotes(row[2])
+	for _, row := range tables(pages(t)["docs/operations.md"], "| metric | labels | means |") {
+		name, kind := inQuotes(row[0])[0], "gauge"
+		switch {
+		case strings.HasSuffix(name, "_total"):
+			kind = "counter"
+		case strings.HasPrefix(row[2], "histogram"):
+			kind = "histogram"
+		}
+		labels := inQuotes(row[1])
 		slices.Sort(labels)
-		all[inQuotes(row[0])[0]] = row[1] + " " + strings.Join(labels, " ")
+		all[name] = kind + " " + strings.Join(labels, " ")
 	}
 	return all
 }
