@@ -141,8 +141,8 @@ func TestTextBudget(t *testing.T) {
 		name, text string
 		budget     uint64
 	}{
-		{"plain", strings.Repeat("0123456789abcdef", 1<<10), 85 << 10},
-		{"escaped", strings.Repeat(`if a == \"b\" {\n\t\treturn`, 546), 140 << 10},
+		{"plain", strings.Repeat("0123456789abcdef", 1<<10), 66 << 10},
+		{"escaped", strings.Repeat(`if a == \"b\" {\n\t\treturn`, 546), 106 << 10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			call := starts(t, c.text)

@@ -105,10 +105,10 @@ func (w *wire) Close()                                      {}
 func (w *wire) Open(ctx context.Context, r *upstream.Request) (upstream.Exchange, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.asked = append(w.asked, string(r.Body))
+	w.asked = append(w.asked, string(r.Payload()))
 	next := w.answers[r.Operation]
 	if len(next) == 0 {
-		return nil, task.Errorf(task.Internal, "the test does not expect %q", r.Body)
+		return nil, task.Errorf(task.Internal, "the test does not expect %q", r.Payload())
 	}
 	if len(next) > 1 { // the last one stays
 		w.answers[r.Operation] = next[1:]

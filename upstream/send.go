@@ -12,9 +12,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// largeMessage is the size, in bytes, of a message whose request is not kept while the agent works.
-const largeMessage = 256 << 10
-
 // errNoStreams is the error of an agent without streams by any route. It has done nothing, as far as it says.
 var errNoStreams = errors.New("upstream: the agent has no streams")
 
@@ -240,17 +237,14 @@ func (r *run) message(op translate.Operation, t *agent.Turn) *query {
 	size := int(t.Message.Size())
 	r.hold()
 	q := r.queryOf(op, t)
-	if q.Interrupt = r.interrupt; size > largeMessage {
-		q.Encode = func() []byte { return q.encode(t, size) }
-	} else {
-		q.Body = q.encode(t, size)
+	q.Interrupt = r.interrupt
+	q.Encode = func(dst []byte) []byte {
+		if most := 128 + size; cap(dst)-len(dst) < most {
+			dst = append(make([]byte, 0, len(dst)+most), dst...)
+		}
+		return q.codec.AppendTurn(dst, t, q.Operation == translate.SendStream)
 	}
 	return q
-}
-
-// encode returns the body of a request with a turn's message. size is the size of the message.
-func (q *query) encode(t *agent.Turn, size int) []byte {
-	return q.codec.AppendTurn(make([]byte, 0, 128+size), t, q.Operation == translate.SendStream)
 }
 
 // asksForStream reports whether the turn's message asks for a stream, for a caller asking for one or not.

@@ -42,10 +42,11 @@ type Request struct {
 	Ref       agent.Ref // the task of the request, in the agent's words
 	Caller    agent.Caller
 	Fields    []translate.Field // beside those of every request
-	Body      []byte
+	Body      []byte            // nil with Encode
 
-	// Encode makes a large body, so it need not be kept while the agent works; nil if Body is the body.
-	Encode func() []byte
+	// Encode appends the body to dst, so it need not be kept while the agent works; nil if Body is the body. It may be
+	// called again. Payload calls it for a Transport without a buffer for it.
+	Encode func(dst []byte) []byte
 
 	// IdleTimeout is the longest silence of the agent in a stream before the exchange fails with AgentTimeout. An answer
 	// of one message must begin within this time, and end within as much time again, whatever the agent sends meanwhile.
@@ -64,10 +65,10 @@ type Introducer interface {
 	Introduce(r *Request) []translate.Field
 }
 
-// Payload returns the body, and makes it first if it is large.
+// Payload returns the body in memory of its own.
 func (r *Request) Payload() []byte {
 	if r.Encode != nil {
-		return r.Encode()
+		return r.Encode(nil)
 	}
 	return r.Body
 }

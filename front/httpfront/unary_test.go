@@ -29,7 +29,7 @@ func (p *prompt) Routes(translate.Operation) []upstream.Route { return []upstrea
 func (p *prompt) Close()                                      {}
 func (p *prompt) Confirm()                                    {}
 func (p *prompt) Open(_ context.Context, r *upstream.Request) (upstream.Exchange, error) {
-	_, id, _ := bytes.Cut(r.Body, []byte(`"id":`))
+	_, id, _ := bytes.Cut(r.Payload(), []byte(`"id":`))
 	id, _, _ = bytes.Cut(id, []byte{','})
 	p.answer = append(append(p.answer[:0], `{"jsonrpc":"2.0","id":`...), id...)
 	p.answer = append(append(p.answer, `,"result":{"id":"`...), r.Ref.Task...)

@@ -32,8 +32,9 @@ func (p *Pool) Get() *[]byte {
 	return b
 }
 
-// Put gives a buffer back. Neither it nor a slice of it may be used afterwards.
+// Put gives a buffer back. Neither it nor a slice of it may be used afterwards: the race detector's builds spoil it.
 func (p *Pool) Put(b *[]byte) {
+	poison((*b)[:cap(*b)])
 	if n := cap(*b); n > 0 && n <= p.Largest {
 		p.pool.Put(b)
 	}

@@ -351,7 +351,7 @@ func TestLargeBody(t *testing.T) {
 		const size = 4 << 20
 		var kept weak.Pointer[byte]
 		req := requestOf("")
-		req.Encode = func() []byte {
+		req.Encode = func([]byte) []byte {
 			body := []byte(strings.Repeat("x", size))
 			kept = weak.Make(&body[0])
 			return body

@@ -22,13 +22,18 @@ const largeBody = 16 << 10
 // afterFailedWrite is the longest wait for an answer after the request could not be written: it may name the reason.
 const afterFailedWrite = time.Second
 
-// requests holds the heads of requests, with their bodies if these are small, until they are written.
-var requests = bufpool.Pool{Largest: 2 * largeBody}
+// requests holds the heads of requests, with their bodies if these are small, until they are written; bodies holds the
+// bodies of messages, as long.
+var (
+	requests = bufpool.Pool{Largest: 2 * largeBody}
+	bodies   = bufpool.Pool{Largest: 256 << 10}
+)
 
 // request is a request as it is sent to the agent.
 type request struct {
-	head  *[]byte // from the pool, with the body if it is small; nil once it is sent
-	large []byte  // a large body; nil once it is being sent
+	head   *[]byte // from the pool, with the body if it is small; nil once it is sent
+	large  []byte  // a large body; nil once it is being sent
+	pooled *[]byte // the buffer of large, if it is from the pool
 }
 
 func (r *request) release() {
@@ -36,7 +41,23 @@ func (r *request) release() {
 		requests.Put(r.head)
 		r.head = nil
 	}
-	r.large = nil
+	r.releaseBody()
+}
+
+func (r *request) releaseBody() {
+	if r.pooled != nil {
+		bodies.Put(r.pooled)
+	}
+	r.large, r.pooled = nil, nil
+}
+
+// setBody takes the body of a request.
+func (r *request) setBody(of *upstream.Request) {
+	if r.large = of.Body; of.Encode != nil {
+		r.pooled = bodies.Get()
+		*r.pooled = of.Encode(*r.pooled)
+		r.large = *r.pooled
+	}
 }
 
 // open begins an exchange, and sends the request if there is an idle connection.
@@ -45,12 +66,12 @@ func (r *route) open(ctx context.Context, req *upstream.Request) (*exchange, err
 	if ctx.Err() != nil {
 		return nil, upstream.Ended(ctx)
 	}
-	body := req.Payload()
 	method, uri := r.target(req)
-	if method == http.MethodGet {
-		body = nil
-	}
 	x := &exchange{transport: t, ctx: ctx, interrupt: req.Interrupt, idleTimeout: req.IdleTimeout}
+	if method != http.MethodGet {
+		x.request.setBody(req)
+	}
+	body := x.request.large
 	fields := &t.unary
 	if streams(req.Operation) {
 		fields = &t.event
@@ -74,10 +95,9 @@ func (r *route) open(ctx context.Context, req *upstream.Request) (*exchange, err
 		}
 	}
 	head = appendLength(head, method, len(body))
-	if len(body) > largeBody {
-		x.request.large = body
-	} else {
+	if len(body) <= largeBody {
 		head = append(head, body...)
+		x.request.releaseBody()
 	}
 	*x.request.head = head
 	if conn := t.pool.Get(); conn != nil {
@@ -105,7 +125,8 @@ func (x *exchange) send(conn *http1.Conn) error {
 		switch {
 		case err == nil && x.request.large != nil:
 			if rest := x.request.large[conn.WriteSome(x.request.large):]; len(rest) > 0 {
-				x.sendBody(rest)
+				x.sendBody(rest, x.request.pooled)
+				x.request.pooled = nil
 			}
 		case errors.Is(err, http1.ErrSilent):
 			return err
@@ -118,13 +139,17 @@ func (x *exchange) send(conn *http1.Conn) error {
 	return nil
 }
 
-// sendBody has another goroutine write a body. The body is kept only until it is written.
-func (x *exchange) sendBody(body []byte) {
+// sendBody has another goroutine write a body, and give its pooled buffer back, if there is one. The body is kept only
+// until it is written.
+func (x *exchange) sendBody(body []byte, pooled *[]byte) {
 	conn, done := x.conn, make(chan struct{})
 	x.sending = done
 	go func() {
 		defer close(done)
 		conn.Write(body) // if it fails, so does the wait for the answer
+		if pooled != nil {
+			bodies.Put(pooled)
+		}
 	}()
 }
 
