@@ -142,7 +142,7 @@ func TestTextBudget(t *testing.T) {
 		budget     uint64
 	}{
 		{"plain", strings.Repeat("0123456789abcdef", 1<<10), 66 << 10},
-		{"escaped", strings.Repeat(`if a == \"b\" {\n\t\treturn`, 546), 106 << 10},
+		{"escaped", strings.Repeat(`if a == \"b\" {\n\t\treturn`, 546), 74 << 10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			call := starts(t, c.text)

@@ -29,7 +29,7 @@ func Members(object gjson.Result, members ...Named) {
 		return
 	}
 	left := len(members)
-	object.ForEach(func(key, v gjson.Result) bool {
+	ForEach(object, func(key, v gjson.Result) bool {
 		i := slices.IndexFunc(members, func(m Named) bool { return m.Name == key.Str })
 		if i >= 0 && !members[i].To.Exists() {
 			*members[i].To = v
@@ -45,7 +45,7 @@ func IsEmpty(v gjson.Result) bool {
 		return v.Type == gjson.Null
 	}
 	empty := true
-	v.ForEach(func(_, _ gjson.Result) bool { empty = false; return false })
+	ForEach(v, func(_, _ gjson.Result) bool { empty = false; return false })
 	return empty
 }
 

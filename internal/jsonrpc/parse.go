@@ -116,7 +116,7 @@ func (m *members) response() (Response, *Error) {
 	}
 	res.Failure = new(Failure)
 	var code, message gjson.Result
-	gjson.Parse(m.failure).ForEach(func(key, value gjson.Result) bool {
+	ForEach(gjson.Parse(m.failure), func(key, value gjson.Result) bool {
 		switch key.Str {
 		case "code":
 			code = value

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
@@ -220,7 +221,7 @@ func (r *cardReader) list(v gjson.Result, at string, most int, f func(at string,
 		return
 	}
 	n := 0
-	v.ForEach(func(_, v gjson.Result) bool {
+	jsonrpc.ForEach(v, func(_, v gjson.Result) bool {
 		at := at + "." + strconv.Itoa(n)
 		if n == most {
 			r.ignore(at)

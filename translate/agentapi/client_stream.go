@@ -199,7 +199,7 @@ func (r *reader) output(rep *agent.Report, list gjson.Result) (err error) {
 	if !list.IsArray() {
 		return wire.Refuse("the agent's response has an output that is no array")
 	}
-	list.ForEach(func(_, v gjson.Result) bool {
+	jsonrpc.ForEach(list, func(_, v gjson.Result) bool {
 		m := membersOf(v)
 		var msg *agentMessage
 		if msg, err = r.messageOf(m.id.Str); err == nil {
@@ -329,7 +329,7 @@ func (r *reader) completed(rep *agent.Report, msg *agentMessage, m *members) err
 		return wire.Refuse("the agent's answer has a message whose content is no array")
 	}
 	var items []task.DataItem
-	m.content.ForEach(func(_, v gjson.Result) bool {
+	jsonrpc.ForEach(m.content, func(_, v gjson.Result) bool {
 		items = append(items, readContent(v))
 		return len(items) <= wire.MaxItems
 	})

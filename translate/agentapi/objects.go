@@ -126,7 +126,7 @@ func appendMessageTail(dst []byte, m *message) []byte {
 		}
 	}
 	if own.IsObject() {
-		own.ForEach(func(key, v gjson.Result) bool {
+		jsonrpc.ForEach(own, func(key, v gjson.Result) bool {
 			if key.Str != "productId" {
 				dst = append(append(append(append(dst, ','), key.Raw...), ':'), wire.OneLine([]byte(v.Raw))...)
 			}

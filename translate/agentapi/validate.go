@@ -142,7 +142,7 @@ func (r *request) eachMember(v gjson.Result, field string, f func(name string, v
 		return
 	}
 	i := 0
-	v.ForEach(func(_, entry gjson.Result) bool {
+	jsonrpc.ForEach(v, func(_, entry gjson.Result) bool {
 		if entry.IsObject() {
 			wire.Members(entry, f)
 		} else {

@@ -25,7 +25,7 @@ func readProducts(v gjson.Result) (products []task.Product, err error) {
 		return nil, wire.Refuse("the agent's answer has products that are no array")
 	}
 	made := make(map[string]int)
-	v.ForEach(func(_, one gjson.Result) bool {
+	jsonrpc.ForEach(v, func(_, one gjson.Result) bool {
 		var p task.Product
 		if p, err = readProduct(one); err != nil {
 			return false
@@ -54,7 +54,7 @@ func readProduct(v gjson.Result) (p task.Product, err error) {
 	}
 	var id, items gjson.Result
 	var others rest
-	v.ForEach(func(key, v gjson.Result) bool {
+	jsonrpc.ForEach(v, func(key, v gjson.Result) bool {
 		switch key.Str {
 		case "id":
 			id = v
@@ -98,7 +98,7 @@ func readItems(v gjson.Result) ([]task.DataItem, error) {
 	}
 	var items []task.DataItem
 	many := false
-	v.ForEach(func(_, one gjson.Result) bool {
+	jsonrpc.ForEach(v, func(_, one gjson.Result) bool {
 		if many = len(items) == wire.MaxItems; many {
 			return false
 		}
@@ -121,7 +121,7 @@ func readItem(v gjson.Result) task.DataItem {
 	var kind, text, data gjson.Result
 	var url string
 	var others wire.Extensions
-	v.ForEach(func(key, v gjson.Result) bool {
+	jsonrpc.ForEach(v, func(key, v gjson.Result) bool {
 		switch key.Str {
 		case "type":
 			kind = v

@@ -38,7 +38,7 @@ func (c *client) Received(body []byte, t *agent.Turn) (received, known bool, err
 		return false, false, nil
 	}
 	has := make(map[string]int)
-	history.ForEach(func(_, m gjson.Result) bool {
+	jsonrpc.ForEach(history, func(_, m gjson.Result) bool {
 		has[jsonrpc.Member(m, "id").Str]++
 		return true
 	})

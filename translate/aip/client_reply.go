@@ -109,7 +109,7 @@ func (m *content) about() string {
 }
 
 func contentOf(v gjson.Result) (m content) {
-	v.ForEach(func(key, v gjson.Result) bool {
+	jsonrpc.ForEach(v, func(key, v gjson.Result) bool {
 		switch key.Str {
 		case "type":
 			m.kind = v
@@ -187,7 +187,7 @@ func (m *content) task() (agent.Report, error) {
 	if !m.status.IsObject() {
 		return rep, wire.Refuse("the agent's answer has a status that is no object")
 	}
-	m.status.ForEach(func(key, v gjson.Result) bool {
+	jsonrpc.ForEach(m.status, func(key, v gjson.Result) bool {
 		switch key.Str {
 		case "state":
 			state = v

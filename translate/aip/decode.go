@@ -128,7 +128,7 @@ type fields struct {
 }
 
 func fieldsOf(message gjson.Result) (f fields) {
-	message.ForEach(func(key, v gjson.Result) bool {
+	jsonrpc.ForEach(message, func(key, v gjson.Result) bool {
 		switch key.Str {
 		case "type":
 			f.kind = v
@@ -307,7 +307,7 @@ func (r *reader) item(v gjson.Result) (it task.DataItem) {
 	}
 	var kind, text, name, mimeType, uri, bytes, data, metadata gjson.Result
 	var others wire.Extensions
-	v.ForEach(func(key, v gjson.Result) bool {
+	jsonrpc.ForEach(v, func(key, v gjson.Result) bool {
 		switch key.Str {
 		case "type":
 			kind = v

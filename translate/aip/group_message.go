@@ -66,7 +66,7 @@ func (m *GroupMessage) read(r *reader, message gjson.Result) {
 		return
 	}
 	var kind, id, role, sender, group, mentions, command, management gjson.Result
-	message.ForEach(func(key, v gjson.Result) bool {
+	jsonrpc.ForEach(message, func(key, v gjson.Result) bool {
 		switch key.Str {
 		case "type":
 			kind = v

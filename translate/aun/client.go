@@ -144,7 +144,7 @@ func (c *client) Listed(body []byte, t *agent.Turn) (tasks []agent.Ref, next str
 	if err != nil {
 		return nil, "", err
 	}
-	jsonrpc.Member(v, "tasks").ForEach(func(_, one gjson.Result) bool {
+	jsonrpc.ForEach(jsonrpc.Member(v, "tasks"), func(_, one gjson.Result) bool {
 		id, to := jsonrpc.Member(one, "task_id").Str, jsonrpc.Member(one, "assignee").Str
 		created, err := time.Parse(time.RFC3339Nano, jsonrpc.Member(one, "created_at").Str)
 		before := err == nil && !t.Message.SentAt.IsZero() && created.Before(t.Message.SentAt.Add(-clockSkew))

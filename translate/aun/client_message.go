@@ -128,7 +128,7 @@ func seen(data []byte) (t Talk, err error) {
 	v, err := result(data)
 	if err == nil {
 		t = talkOf(v)
-		jsonrpc.Member(v, "messages").ForEach(func(_, one gjson.Result) bool {
+		jsonrpc.ForEach(jsonrpc.Member(v, "messages"), func(_, one gjson.Result) bool {
 			t.Belongs(one)
 			return true
 		})
@@ -286,7 +286,7 @@ func Pulled(ref agent.Ref, messages []gjson.Result, over bool) []byte {
 func pulled(v gjson.Result, known []task.Product) (rep agent.Report, err error) {
 	t, last := talkOf(v), int64(0)
 	rep = agent.Report{State: task.Working, Full: true, Products: slices.Clone(known)}
-	jsonrpc.Member(v, "messages").ForEach(func(_, one gjson.Result) bool {
+	jsonrpc.ForEach(jsonrpc.Member(v, "messages"), func(_, one gjson.Result) bool {
 		var now agent.Report
 		if now, err = t.report(one); err != nil {
 			return false

@@ -172,7 +172,7 @@ func (m *members) revision(rep *agent.Report) string {
 
 // readArtifacts reads the artifacts of a task, and shows its children with each of them.
 func readArtifacts(v, children gjson.Result) (products []task.Product, err error) {
-	v.ForEach(func(_, one gjson.Result) bool {
+	jsonrpc.ForEach(v, func(_, one gjson.Result) bool {
 		p, ok := ReadArtifact(one)
 		if !ok || len(products) == wire.MaxItems {
 			err = wire.Refuse("the agent's answer has an artifact that cannot be read, or too many")

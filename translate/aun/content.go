@@ -139,7 +139,7 @@ func readContent(v gjson.Result, depth int) (items []task.DataItem, ok bool) {
 			return nil, false
 		}
 		ok = true
-		content.ForEach(func(_, part gjson.Result) bool {
+		jsonrpc.ForEach(content, func(_, part gjson.Result) bool {
 			var more []task.DataItem
 			more, ok = readContent(part, depth+1)
 			items = append(items, more...)

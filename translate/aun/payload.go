@@ -128,7 +128,7 @@ func ReadPayload(v gjson.Result) (p Payload, ok bool) {
 		if it, ok := readImage(v); kind == imagePayload && ok {
 			p.Items = append(p.Items, it)
 		}
-		attachments.ForEach(func(_, a gjson.Result) bool {
+		jsonrpc.ForEach(attachments, func(_, a gjson.Result) bool {
 			if it, ok := readAttachment(a); ok {
 				p.Items = append(p.Items, it)
 			}
@@ -172,7 +172,7 @@ func readThought(said, items gjson.Result) (thoughts []task.DataItem) {
 	if said.Type == gjson.String && said.Str != "" {
 		thoughts = append(thoughts, task.Thought(wire.Owned(said, said.Str)))
 	}
-	items.ForEach(func(_, one gjson.Result) bool {
+	jsonrpc.ForEach(items, func(_, one gjson.Result) bool {
 		text := jsonrpc.Member(one, "text")
 		if jsonrpc.Member(one, "kind").Str == textPayload && text.Type == gjson.String && text.Str != "" {
 			thoughts = append(thoughts, task.Thought(wire.Owned(text, text.Str)))
@@ -190,7 +190,7 @@ func readCard(v gjson.Result) []task.DataItem {
 			lines = append(lines, text)
 		}
 	}
-	jsonrpc.Member(v, "actions").ForEach(func(_, a gjson.Result) bool {
+	jsonrpc.ForEach(jsonrpc.Member(v, "actions"), func(_, a gjson.Result) bool {
 		if label := cmp.Or(jsonrpc.Member(a, "label").Str, jsonrpc.Member(a, "value").Str); label != "" {
 			labels = append(labels, label)
 		}

@@ -52,7 +52,7 @@ func (m *result) addMetadata(form *status.Form) {
 		s, _ := form.State(form.Means(word))
 		said := task.AppendString([]byte(`{"`+ownWord+`":{"`+string(s)+`":`), word)
 		said = append(said, '}')
-		metadata.ForEach(func(key, v gjson.Result) bool {
+		jsonrpc.ForEach(metadata, func(key, v gjson.Result) bool {
 			said = append(append(append(append(said, ','), key.Raw...), ':'), v.Raw...)
 			return true
 		})

@@ -26,7 +26,7 @@ func (a *artifacts) whole(rep *agent.Report, list gjson.Result) error {
 	var err error
 	switch {
 	case list.IsArray():
-		list.ForEach(func(_, v gjson.Result) bool {
+		jsonrpc.ForEach(list, func(_, v gjson.Result) bool {
 			err = w.add(v)
 			return err == nil
 		})

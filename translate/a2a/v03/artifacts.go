@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/task/agent"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
@@ -123,7 +124,7 @@ func (a *artifacts) whole(rep *agent.Report, list gjson.Result) (err error) {
 		return wire.Refuse("the agent's answer has artifacts that are no array")
 	}
 	at := make(map[string]int)
-	list.ForEach(func(_, v gjson.Result) bool {
+	jsonrpc.ForEach(list, func(_, v gjson.Result) bool {
 		var p task.Product
 		var adds gjson.Result
 		if p, adds, err = a.read(v); err != nil || part.IsEmpty(&p) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/task/agent"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
@@ -107,7 +108,7 @@ func (r *reader) whole(rep *agent.Report, list gjson.Result) error {
 		return wire.Refuse("the agent's answer has artifacts that are no array")
 	}
 	var err error
-	list.ForEach(func(_, v gjson.Result) bool {
+	jsonrpc.ForEach(list, func(_, v gjson.Result) bool {
 		var p task.Product
 		if p, err = readArtifact(v, false); err != nil || part.IsEmpty(&p) {
 			return err == nil

@@ -85,7 +85,7 @@ func reasonOf(details gjson.Result) (reason string) {
 	if !details.IsArray() {
 		return ""
 	}
-	details.ForEach(func(_, detail gjson.Result) bool {
+	jsonrpc.ForEach(details, func(_, detail gjson.Result) bool {
 		var kind, why string
 		wire.Members(detail, func(key string, v gjson.Result) {
 			switch key {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -90,7 +91,7 @@ func appendProto(dst []byte, m proto.Message, object []byte) []byte {
 func prune(dst []byte, object gjson.Result, d protoreflect.MessageDescriptor) []byte {
 	dst = append(dst, '{')
 	var seen []protoreflect.FullName // fields, and the groups of fields with only one to be set
-	object.ForEach(func(name, v gjson.Result) bool {
+	jsonrpc.ForEach(object, func(name, v gjson.Result) bool {
 		field := d.Fields().ByJSONName(name.Str)
 		if field == nil || v.Type == gjson.Null {
 			return true
@@ -130,7 +131,7 @@ func pruneField(dst []byte, v gjson.Result, field protoreflect.FieldDescriptor) 
 	}
 	dst = append(dst, '[')
 	n := 0
-	v.ForEach(func(_, item gjson.Result) bool {
+	jsonrpc.ForEach(v, func(_, item gjson.Result) bool {
 		before := len(dst)
 		if n > 0 {
 			dst = append(dst, ',')

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/a2a/internal/extension"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
@@ -62,7 +63,7 @@ func contentOf(part gjson.Result) (p content) {
 	if !part.IsObject() {
 		return p
 	}
-	part.ForEach(func(key, v gjson.Result) bool {
+	jsonrpc.ForEach(part, func(key, v gjson.Result) bool {
 		switch key.Str {
 		case "text":
 			p.text = v
@@ -174,7 +175,7 @@ func readParts(parts gjson.Result, adds bool) ([]task.DataItem, error) {
 		return nil, wire.Refuse("the agent's answer has parts that are no array")
 	}
 	var items []task.DataItem
-	parts.ForEach(func(_, part gjson.Result) bool {
+	jsonrpc.ForEach(parts, func(_, part gjson.Result) bool {
 		p := contentOf(part)
 		it, ok := p.item(adds)
 		if !ok {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
@@ -100,7 +101,7 @@ func (s *speller) append(dst []byte, v gjson.Result, path string) []byte {
 	case v.IsArray():
 		dst = append(dst, '[')
 		n := 0
-		v.ForEach(func(_, entry gjson.Result) bool {
+		jsonrpc.ForEach(v, func(_, entry gjson.Result) bool {
 			if n++; n > 1 {
 				dst = append(dst, ',')
 			}
@@ -114,7 +115,7 @@ func (s *speller) append(dst []byte, v gjson.Result, path string) []byte {
 	dst = append(dst, '{')
 	empty := true
 	seen := make(map[string]bool)
-	v.ForEach(func(key, m gjson.Result) bool {
+	jsonrpc.ForEach(v, func(key, m gjson.Result) bool {
 		name := key.Str
 		if other := protoNames[name]; other != "" {
 			name, s.changed = other, true

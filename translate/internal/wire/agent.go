@@ -100,7 +100,7 @@ func reasonIn(v gjson.Result, depth int) (reason string) {
 	case depth == 0:
 		return ""
 	case v.IsArray(): // such as those of FastAPI
-		v.ForEach(func(_, entry gjson.Result) bool {
+		jsonrpc.ForEach(v, func(_, entry gjson.Result) bool {
 			reason = reasonIn(entry, depth-1)
 			return reason == ""
 		})

@@ -59,7 +59,7 @@ func holdsValue(v gjson.Result) bool {
 	for v.IsObject() {
 		members := 0
 		var inner gjson.Result
-		v.ForEach(func(key, m gjson.Result) bool {
+		jsonrpc.ForEach(v, func(key, m gjson.Result) bool {
 			if members++; key.Str == "value" {
 				inner = m
 			}

@@ -191,7 +191,7 @@ func (f Family) AppendWith(dst []byte, own, extensions json.RawMessage, known Na
 		return dst
 	}
 	var had gjson.Result
-	view(own).ForEach(func(key, v gjson.Result) bool {
+	jsonrpc.ForEach(view(own), func(key, v gjson.Result) bool {
 		switch {
 		case key.Str == "metadata":
 			had = v
@@ -238,7 +238,7 @@ func (f Family) AppendWith(dst []byte, own, extensions json.RawMessage, known Na
 // appendMembers appends the members of an object chosen by keep, with commas between them; empty is set if there is
 // none before them.
 func appendMembers(dst []byte, empty bool, object json.RawMessage, keep func(name string) bool) ([]byte, bool) {
-	view(object).ForEach(func(key, v gjson.Result) bool {
+	jsonrpc.ForEach(view(object), func(key, v gjson.Result) bool {
 		if keep(key.Str) {
 			if !empty {
 				dst = append(dst, ',')

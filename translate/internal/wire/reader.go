@@ -151,7 +151,7 @@ func (r *Reader) Each(v gjson.Result, field string, most int, f func(entry gjson
 	}
 	outer, n := r.Prefix, 0
 	r.Prefix = ""
-	v.ForEach(func(_, entry gjson.Result) bool {
+	jsonrpc.ForEach(v, func(_, entry gjson.Result) bool {
 		if n == most {
 			r.Prefix = outer
 			r.Fail(field, "%s must have at most %d entries", r.name(field), most)

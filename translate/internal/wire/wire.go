@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
 )
 
 // Limits of one message.
@@ -28,7 +30,7 @@ func Members(object gjson.Result, f func(name string, v gjson.Result)) {
 	if !object.IsObject() {
 		return
 	}
-	object.ForEach(func(key, v gjson.Result) bool {
+	jsonrpc.ForEach(object, func(key, v gjson.Result) bool {
 		if v.Type != gjson.Null {
 			f(key.Str, v)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/internal/wire"
 )
@@ -51,7 +52,7 @@ func AddResult(r *wire.Extensions, key string, v gjson.Result) {
 		return
 	}
 	kept := []byte{'{'}
-	v.ForEach(func(key, v gjson.Result) bool {
+	jsonrpc.ForEach(v, func(key, v gjson.Result) bool {
 		if key.Str != aipState {
 			if len(kept) > 1 {
 				kept = append(kept, ',')
@@ -255,7 +256,7 @@ func with(extra json.RawMessage, message []byte, refs []string) json.RawMessage 
 		dst = append(dst, refers...)
 	}
 	dst = append(dst, '}', '}')
-	gjson.ParseBytes(extra).ForEach(func(key, v gjson.Result) bool {
+	jsonrpc.ForEach(gjson.ParseBytes(extra), func(key, v gjson.Result) bool {
 		if key.Str != string(family) {
 			dst = append(append(append(append(dst, ','), key.Raw...), ':'), v.Raw...)
 		}

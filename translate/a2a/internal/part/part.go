@@ -71,7 +71,7 @@ func Read(parts gjson.Result) ([]task.DataItem, error) {
 	case !parts.IsArray():
 		return nil, wire.Refuse("the agent's answer has parts that are no array")
 	}
-	parts.ForEach(func(_, part gjson.Result) bool {
+	jsonrpc.ForEach(parts, func(_, part gjson.Result) bool {
 		items = append(items, read(part))
 		return true
 	})

@@ -23,7 +23,7 @@ func Recallable(rep *agent.Report) bool {
 func Recalled(history gjson.Result, parts func(m gjson.Result) ([]task.DataItem, error)) []task.DataItem {
 	var whole task.Product
 	var texts task.Texts
-	history.ForEach(func(_, m gjson.Result) bool {
+	jsonrpc.ForEach(history, func(_, m gjson.Result) bool {
 		switch strings.ToLower(strings.TrimPrefix(jsonrpc.Member(m, "role").Str, "ROLE_")) {
 		case "agent", "assistant":
 			if items, err := parts(m); err == nil {

@@ -95,7 +95,7 @@ func readScheme(r *wire.Reader, v gjson.Result, field string) (first string) {
 		r.Fail(field, "schemes must be an array of strings")
 		return ""
 	}
-	v.ForEach(func(_, one gjson.Result) bool {
+	jsonrpc.ForEach(v, func(_, one gjson.Result) bool {
 		first = r.Bounded(one, field+"[0]", maxScheme)
 		if strings.ContainsAny(first, " ,;=\"") {
 			r.Fail(field+"[0]", "a scheme must be one word, such as Bearer")
