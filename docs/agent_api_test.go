@@ -4,6 +4,7 @@ package docs
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -31,9 +32,13 @@ func fenced(t *testing.T, text, language string) (block, rest string) {
 	return block, rest
 }
 
-// TestDocsAgentAPIAnswer replays the answer of the page.
+// TestDocsAgentAPIAnswer replays the answer of the transcript.
 func TestDocsAgentAPIAnswer(t *testing.T) {
-	events, rest := fenced(t, pages(t)[agentAPIPage], "sse")
+	page, err := os.ReadFile("docs/testdata/agentapi-answer.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, rest := fenced(t, string(page), "sse")
 	want, _ := fenced(t, rest, "text")
 	var got strings.Builder
 	s := agentapi.Client(agentapi.Options{}).NewStream(nil)

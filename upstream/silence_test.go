@@ -16,7 +16,7 @@ import (
 // TestSilenceIsNoLoss: an agent at work without a word after a cut has the time of every silent agent. It has lost the
 // task if it says so, or if its answers stopped and came back, and the task is as before from then on.
 //
-// Lenient: an error to a question about a task that says "not found" in words
+// Lenient: an error saying "not found" to a question about a task
 func TestSilenceIsNoLoss(t *testing.T) {
 	const timeout = 5 * time.Minute
 	const lost = "agent-timeout: the agent has lost the task: its answers stopped and came back, and since then it " +

@@ -26,11 +26,11 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/guidetest"
 )
 
-var update = flag.Bool("update", false, "write what is answered into the guide")
+var update = flag.Bool("update", false, "write the answers into the transcript")
 
-// TestGuide replays the calls over gRPC of the guide.
+// TestGuide replays the calls of the transcript over gRPC.
 func TestGuide(t *testing.T) {
-	guidetest.Replay(t, "../../docs/mapping.md", "grpc", *update, func(script string) string {
+	guidetest.Replay(t, "testdata/grpc.md", "grpc", *update, func(script string) string {
 		return call(t, open(t, overGRPC).grpcConn(), script)
 	})
 }

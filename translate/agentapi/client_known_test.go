@@ -187,7 +187,7 @@ func TestConcludeAsks(t *testing.T) {
 
 // TestConclude: an agent ending its stream behind a complete answer has answered. Elsewhere it was stopped.
 //
-// Lenient: the end of its stream behind a complete message, without that of the response
+// Lenient: the end of its stream behind a complete message, without the response's
 func TestConclude(t *testing.T) {
 	message := func(id, status, kind, role string) string {
 		content := "null"

@@ -14,7 +14,7 @@ import (
 
 // A payload is read by its type.
 //
-// Lenient: a payload that is a string, or has a `text` and no type
+// Lenient: a string for a payload, or a `text` without a type
 func TestReadPayload(t *testing.T) {
 	for in, want := range map[string]Payload{
 		`{"type":"text","text":"Hello","thread_id":"t"}`: {Items: []task.DataItem{task.Text("Hello")}, Thread: "t"},

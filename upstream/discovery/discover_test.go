@@ -16,9 +16,9 @@ import (
 
 // TestDiscover finds agents by their cards and their answers, with as few questions as possible.
 //
-// Lenient: its card below its name, `/.well-known/<id>/agent-card.json`, for an endpoint that ends with `<id>`
-// Lenient: a redirect that adds or takes the last slash of the path, on its own host
-// Lenient: a URL in its card that is relative, or to whose path a proxy adds or of which it cuts off something
+// Lenient: its card at `/.well-known/<id>/agent-card.json`, for an endpoint ending with `<id>`
+// Lenient: a redirect on its own host, adding or taking the path's last slash
+// Lenient: a relative URL in its card, or one with a path extended or cut by a proxy
 func TestDiscover(t *testing.T) {
 	type want struct {
 		Dialect, URL, Card, Why string

@@ -17,7 +17,7 @@ import (
 
 // TestCompressed: an answer compressed by gzip, unasked, is read as if it were not.
 //
-// Lenient: an answer or a stream that is compressed by gzip
+// Lenient: an answer or a stream compressed by gzip
 func TestCompressed(t *testing.T) {
 	compressed := func(content string) string {
 		var b bytes.Buffer

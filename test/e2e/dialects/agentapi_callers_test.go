@@ -162,25 +162,20 @@ func agentAPIOf(t *testing.T, mount string, files ...devpki.File) *agentAPI {
 	return a
 }
 
-// varying matches what differs from run to run in the transcript of docs/mapping.md: ids and times.
+// varying matches what differs from run to run in the transcript: ids and times.
 var varying = regexp.MustCompile(`(response_|msg_)[-\w]+|(_at":)\d+`)
 
-// TestAgentAPIGuide replays the conversation of docs/mapping.md.
+// TestAgentAPIGuide replays the conversation of the transcript.
 func TestAgentAPIGuide(t *testing.T) {
 	t.Parallel()
 	_, agent := site.SampleAgent(t)
 	s, c, mount := agentAPISite(t, agent)
 	s.Start(c)
-	page, err := os.ReadFile("../../../docs/mapping.md")
+	page, err := os.ReadFile("testdata/agentapi.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, ok := strings.Cut(string(page), "#### A conversation\n")
-	text, _, _ = strings.Cut(text, "\n#### ")
-	if !ok {
-		t.Fatal("the page has no conversation")
-	}
-	blocks := regexp.MustCompile("(?s)```json\n(.*?)```\n+```text\n(.*?)```").FindAllStringSubmatch(text, -1)
+	blocks := regexp.MustCompile("(?s)```json\n(.*?)```\n+```text\n(.*?)```").FindAllStringSubmatch(string(page), -1)
 	if len(blocks) < 3 {
 		t.Fatalf("the conversation has %d requests", len(blocks))
 	}

@@ -17,11 +17,11 @@ import (
 
 // TestLenientContent: an agent's words are read in any form.
 //
-// Lenient: a message that is a string, or has `content` in place of `parts`
-// Lenient: parts that are one object or a string, or a part that is a string
+// Lenient: a string for a message, or `content` for its `parts`
+// Lenient: an object or a string for parts, a string for a part
 // Lenient: another word for the type of a text or of data
-// Lenient: artifacts that are one object, or an artifact that is a string
-// Lenient: an index that is a string
+// Lenient: an object for artifacts, a string for an artifact
+// Lenient: a string for an index
 func TestLenientContent(t *testing.T) {
 	status := func(message string) string { return whole(`"status":{"state":"working","message":` + message + `}`) }
 	artifacts := func(list string) string { return whole(`"status":{"state":"working"},"artifacts":` + list) }
@@ -66,7 +66,7 @@ func TestLenientContent(t *testing.T) {
 //
 // Lenient: a state in another case or spelling, or in the form of 1.0
 // Lenient: another word for a state
-// Lenient: in a stream, a state that means nothing
+// Lenient: in a stream, a state without a meaning
 func TestLenientStates(t *testing.T) {
 	reply := func(in string) (agent.Report, error) { return a2a.Legacy().Reply([]byte(in), nil) }
 	event := func(in string) (agent.Report, error) { return a2a.Legacy().NewStream(nil).Event("", []byte(in)) }
@@ -116,14 +116,14 @@ func TestLenientStates(t *testing.T) {
 
 // TestLenientAnswers: an agent's answer to a turn is read in any envelope.
 //
-// Lenient: a Task or an event without the envelope of JSON-RPC
-// Lenient: a Task in a member `task`, an event in a member `event`
-// Lenient: a Message in place of a Task, in a member `message`, or a text
-// Lenient: a Task of which only the id is there
+// Lenient: a Task or an event without JSON-RPC's envelope
+// Lenient: a Task in `task`, an event in `event`
+// Lenient: a Message for a Task, in `message`, or a text
+// Lenient: a Task's id alone
 // Lenient: an answer in the history alone
 // Lenient: an answer or a reason beside the status, as `result` or `error`
-// Lenient: an `error` that is `{}`, `""` or false, beside a result
-// Lenient: an id of the answer that is null, 0 or another
+// Lenient: an `error` `{}`, `""` or false beside a result
+// Lenient: an answer with the id null, 0 or another
 func TestLenientAnswers(t *testing.T) {
 	const message = "report whole awaiting-completion (message)\n  product {\"id\":\"message\"," +
 		"\"dataItems\":[{\"type\":\"text\",\"text\":\"a\"}]}\n"
@@ -247,7 +247,7 @@ func TestLenientEvents(t *testing.T) {
 // TestLenientErrors: an agent's reason is read in any form. Without a code it has no kind.
 //
 // Lenient: an error without a code, or with a word for one
-// Lenient: an error that is a string, or `{"detail"}` in place of a response
+// Lenient: a string for an error, or `{"detail"}` for a response
 func TestLenientErrors(t *testing.T) {
 	for _, tc := range []struct{ in, want string }{
 		{`{"error":"no model"}`, "error internal: the agent reports an error: no model\n"},
@@ -277,7 +277,7 @@ func TestLenientErrors(t *testing.T) {
 
 // TestLenientCancel: a cancel may be answered by less than a Task.
 //
-// Lenient: a cancel that is answered by null, `{"success"}` or a word
+// Lenient: null, `{"success"}` or a word to a cancel
 func TestLenientCancel(t *testing.T) {
 	c := a2a.Legacy().For(translate.Query{ID: "r-1", Task: "t", Cancel: true})
 	for _, tc := range []struct{ in, want string }{

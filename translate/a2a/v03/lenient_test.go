@@ -122,5 +122,5 @@ report whole working (working)
 
 // TestLenientErrors: an error in a stream without an envelope is reported in the agent's words.
 //
-// Lenient: in a stream, an event named `error` that is a text, or an error without the envelope
+// Lenient: in a stream, a text named `error`, or an error without the envelope
 func TestLenientErrors(t *testing.T) { a2atest.InformalErrors(t, a2a.V03()) }
