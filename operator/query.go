@@ -95,7 +95,8 @@ func readMoment(q url.Values, name string) (at time.Time, err error) {
 // days is a number of days in a duration.
 var days = regexp.MustCompile(`([0-9.]+)d`)
 
-// parseDuration reads a duration, which may have days, as 2d or 1d12h.
+// parseDuration reads a duration, which may have days, as 2d or 1d12h: those of a Caddyfile have them, too, but the
+// package knows no Caddy.
 func parseDuration(text string) (time.Duration, error) {
 	if len(text) > 100 {
 		text = "" // it is none

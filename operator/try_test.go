@@ -48,3 +48,23 @@ func TestTry(t *testing.T) {
 		`POST /aip/try {"partner":"Q","command":"start"}`: `Conflict: the Partner "Q" is not in the configuration`,
 	})
 }
+
+// TestTryWhileDrained: a drained gateway refuses starts only. Tasks from before go on and end.
+func TestTryWhileDrained(t *testing.T) {
+	p := newAlone(t, nil)
+	asked, slow := p.try("ask", task.AwaitingInput), p.try("slow 60", task.Working)
+	var state adminapi.DrainState
+	p.ask("POST", adminapi.Drain, "", &state)
+	status, text := p.answer("POST", adminapi.TryPartner, `{"partner":"maps","command":"start","text":"x"}`)
+	if status < 400 {
+		t.Errorf("a start is answered with %d %s", status, text)
+	}
+	var of adminapi.Task
+	p.ask("POST", adminapi.TryPartner,
+		`{"partner":"maps","command":"continue","task":"`+asked.Task+`","text":"blue"}`, &of)
+	p.await(asked.Task, task.AwaitingCompletion)
+	p.ask("POST", adminapi.TryPartner, `{"partner":"maps","command":"cancel","task":"`+slow.Task+`"}`, &of)
+	p.await(slow.Task, task.Canceled)
+	p.ask("DELETE", adminapi.Drain, "", &state)
+	p.try("hello", task.AwaitingCompletion)
+}
