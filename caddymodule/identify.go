@@ -47,8 +47,10 @@ func init() {
 // The body is read only for the method or the command (log_append asks in time, a log format does not), and reaches
 // later handlers whole. One beyond limits, or over 64 KiB of a caller without a proof, is refused.
 //
-// Its callers, base_path and limits are those of aip_gateway: a call read otherwise there is refused (−32603). Refuse
-// by error or abort, because respond comes after aip_gateway.
+// Its callers, base_path and limits are those of aip_gateway: a call read otherwise there is refused (−32603), also one
+// about another task or session. With identity off in aip_gateway, write it here, too: no caller has a proof then. Refuse
+// by error or abort, because respond comes after aip_gateway; where this stands in a handle or handle_path, which come
+// before error, write them in a route.
 //
 //	agent.example.com {
 //		aip_identify
@@ -115,7 +117,7 @@ func (i *Identify) Provision(ctx caddy.Context) error {
 	}
 	i.previewer = httpfront.Previewer{
 		Reader: gateway.NewReader(gateway.Config{
-			Process: &process.Process, Callers: callers, Guard: &identity.Guard{Mode: identity.Optional},
+			Process: &process.Process, Callers: callers, Guard: &identity.Guard{Mode: i.mode()},
 			Revocation:     &app.(*App).configuration.Trust,
 			Limits:         jsonrpc.Limits{Bytes: limits.Body, Depth: jsonrpc.DefaultDepth},
 			Memory:         limit.Limits{Total: limits.Memory, PerLeader: limits.memoryPerLeader()},
@@ -135,6 +137,14 @@ func (i *Identify) Provision(ctx caddy.Context) error {
 	i.previewer.Authenticate = joined(i.proofs, app.(*App).identities)
 	i.previewer.Proofs = i.Identity.Proofs(false)
 	return nil
+}
+
+// mode returns the mode in which callers are known: a caller without a proof is no one, and with off, no caller has one.
+func (i *Identify) mode() identity.Mode {
+	if i.Identity.Mode == string(identity.Off) {
+		return identity.Off
+	}
+	return identity.Optional
 }
 
 // Cleanup ends fetches of keys.
@@ -173,6 +183,9 @@ func previewed(p *httpfront.Preview, name string) (any, bool) {
 		}
 		return answered.Leader, true
 	case "aip.proof":
+		if answered.Leader != "" && peer.Verified() && answered.Leader != peer.Leader() {
+			return "", true // identity off: the call was carried out for another Leader, as its senderId says
+		}
 		return peer.Proof.String(), true
 	case "aip.method":
 		asked, _ := p.Asked()

@@ -296,6 +296,23 @@ func TestIdentifyAfterwards(t *testing.T) {
 	}
 }
 
+// TestIdentifyOff: with identity off no caller has a proof, whatever its certificate, and once a call was answered its
+// Leader is the one that it names.
+func TestIdentifyOff(t *testing.T) {
+	for identify, early := range map[string]string{"identity off": "|", "": "AIC|certificate"} {
+		c := compose(t, "{\n callers aip a2a agentapi\n "+identify+"\n }", `
+	header >X-Late "{aip.leader}|{aip.proof}"
+	header >X-Early {http.vars.early}
+	vars early "{aip.leader}|{aip.proof}"`, "identity off")
+		aic := string(c.pki.Leader.AIC)
+		header := c.header(true, "POST", "/rpc", strings.ReplaceAll(c.rpc("start", "t1", "hello"), aic, "another"))
+		got := []string{header.Get("X-Early"), header.Get("X-Late")}
+		if diff := cmp.Diff([]string{strings.Replace(early, "AIC", aic, 1), "another|"}, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", identify, diff)
+		}
+	}
+}
+
 // TestIdentifyOtherwise: a gateway with other dialects than aip_identify, and a matcher without one, let nothing in.
 //
 // Promise: what decides in front of `aip_gateway` is shown another call than the one that is carried out

@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 
@@ -29,7 +30,8 @@ type exchange struct {
 	match   // the dialect and the route; before the request is parsed, the first dialect with this path
 	req     translate.Request
 	call    Call
-	decoded bool // call is known
+	decoded bool    // call is known
+	made    *string // the first id that was made for the call; nil where the call is not compared
 	policed policy.Call
 	token   *identity.Claims // of the access token beside the certificate; nil for none
 	use     policy.Use       // the call's use of quotas
@@ -87,6 +89,12 @@ func (x *exchange) parse() error {
 	}
 	if len(body) > 0 {
 		x.req.Content = x.in.Content
+	}
+	if x.in.Asked != nil {
+		x.made = new(string)
+	}
+	if x.made != nil {
+		x.req.NewID = x.newID
 	}
 	x.choose()
 	return nil
@@ -286,6 +294,13 @@ func newID() string {
 	var random [17]byte
 	_, _ = rand.Read(random[:]) // never fails
 	return translate.ID(random[:])
+}
+
+// newID is newID, and keeps the first one.
+func (x *exchange) newID() string {
+	id := newID()
+	*x.made = cmp.Or(*x.made, id)
+	return id
 }
 
 // resumes reports whether the caller resumes a stream after an event not named in its body.

@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -28,6 +29,8 @@ func NewReader(c Config) *Reader {
 type Asked struct {
 	Method  string // as its dialect has it; empty if it cannot be read
 	Command string // as in a Summary; Unread if the request cannot be decoded
+	Task    string // the id of the task that it names; empty for none
+	Session string // likewise, of the session
 }
 
 // Match is Gateway.Match.
@@ -75,7 +78,7 @@ func (r *Reader) TooLarge(peer identity.Peer) error {
 
 // Ask returns the operation of a matched request. Its body is kept as it is.
 func (r *Reader) Ask(q *Request) Asked {
-	x := &exchange{g: r.g, in: q, match: q.matches[0]}
+	x := &exchange{g: r.g, in: q, match: q.matches[0], made: new(string)}
 	err := x.inTurn(x.parse)
 	if err == nil {
 		if err = x.checkPath(); err == nil {
@@ -83,10 +86,10 @@ func (r *Reader) Ask(q *Request) Asked {
 		}
 	}
 	a := x.asked()
-	a.Method = strings.Clone(a.Method) // it may be a view of the body
 	if err != nil {
-		a.Command = Unread
+		a = Asked{Method: a.Method, Command: Unread}
 	}
+	a.Method, a.Task, a.Session = strings.Clone(a.Method), strings.Clone(a.Task), strings.Clone(a.Session) // of the body
 	return a
 }
 
@@ -98,7 +101,19 @@ func (q *Request) RoutedMethod() string { return q.matches[0].route.Method }
 
 // asked returns the operation of the request, as far as it was read.
 func (x *exchange) asked() Asked {
-	return Asked{Method: x.method(), Command: methodNames[methodOf(&x.call.Call)]}
+	c := &x.call
+	a := Asked{Method: x.method(), Command: methodNames[methodOf(&c.Call)], Task: cmp.Or(c.Message.TaskID, c.SessionOf),
+		Session: c.Message.SessionID}
+	if made := *x.made; made != "" && strings.Contains(a.Session, made) {
+		a.Session = "" // of this call alone
+	}
+	if c.Webhook != nil {
+		a.Task = cmp.Or(a.Task, c.Webhook.TaskID)
+	}
+	if c.List != nil {
+		a.Session = cmp.Or(a.Session, c.List.SessionID)
+	}
+	return a
 }
 
 // ErrReadOtherwise is the cause of an error for a request read otherwise by a Reader in front of the Gateway than by

@@ -50,7 +50,8 @@ func Advice(err error) string {
 		return "if Leaders send certificates, the site does not ask for them, or a proxy before it ends TLS; " +
 			NeedsClientAuth
 	case errors.Is(err, gateway.ErrReadOtherwise):
-		return "give aip_identify the base_path, the callers and the limits of aip_gateway"
+		return "give aip_identify the base_path, the callers and the limits of aip_gateway, and let no handler between " +
+			"them change the path or the body"
 	case errors.Is(err, httpfront.ErrJudgedOtherwise):
 		return "give aip_identify the identity of aip_gateway, or none; with aac, none"
 	case errors.Is(err, gateway.ErrCardSigned):

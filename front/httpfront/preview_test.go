@@ -298,6 +298,70 @@ func TestPreviewOfAnotherCall(t *testing.T) {
 	}
 }
 
+// TestPreviewOfAnotherTask: a call about another task or session than the one that was shown is refused, in every
+// dialect.
+func TestPreviewOfAnotherTask(t *testing.T) {
+	g := open(t, everyHTTP)
+	p := g.previewer(verified)
+	call := func(method, params string) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)
+	}
+	const said = `"message":{"kind":"message","messageId":"m","role":"user","parts":[{"kind":"text","text":"hello"}],`
+	const process = `{"input":[{"role":"user","content":[{"type":"text","text":"hello"}]}],`
+	for _, tc := range []struct {
+		name, method, path, body, version string // ONE stands for the name that is shown
+	}{
+		{"AIP", "POST", "/rpc", message("rpc", "get", "ONE", ""), ""},
+		{"AIP, a stream", "POST", "/stream", message("stream", "re-stream", "ONE", ""), ""},
+		{"A2A 1.0", "POST", "/", call("GetTask", `{"id":"ONE"}`), "1.0"},
+		{"A2A 1.0, a webhook", "POST", "/", call("CreateTaskPushNotificationConfig",
+			`{"taskId":"ONE","url":"https://hook.example.com/"}`), "1.0"},
+		{"A2A 1.0, a list", "POST", "/", call("ListTasks", `{"contextId":"ONE"}`), "1.0"},
+		{"REST", "GET", "/tasks/ONE", "", "1.0"},
+		{"REST, a cancel", "POST", "/tasks/ONE:cancel", "{}", "1.0"},
+		{"A2A 0.3", "POST", "/", call("message/send", `{`+said+`"taskId":"ONE"}}`), ""},
+		{"A2A 0.3, a session", "POST", "/", call("message/send", `{`+said+`"contextId":"ONE"}}`), ""},
+		{"legacy", "POST", "/", call("tasks/get", `{"id":"ONE"}`), ""},
+		{"Agent API", "POST", "/process", process + `"session_id":"ONE"}`, ""},
+	} {
+		for _, other := range []bool{false, true} {
+			g.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				v, next := p.Begin(w, r)
+				defer v.End()
+				if asked, err := v.Asked(); err != nil || asked.Command == gateway.Unread || asked.Command == "" {
+					t.Errorf("%s: %+v, %v", tc.name, asked, err)
+				}
+				if other { // as a handler in between may do
+					if _, err := io.Copy(io.Discard, next.Body); err != nil {
+						t.Error(err)
+					}
+					next = next.Clone(next.Context())
+					next.URL.Path = strings.Replace(tc.path, "ONE", "two", 1)
+					next.Body = io.NopCloser(strings.NewReader(strings.Replace(tc.body, "ONE", "two", 1)))
+				}
+				g.serving.Load().ServeHTTP(w, next)
+			})
+			req, err := http.NewRequestWithContext(t.Context(), tc.method, g.server.URL+tc.path, strings.NewReader(tc.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Content-Type", "application/json")
+			if tc.version != "" {
+				req.Header.Set("A2A-Version", tc.version)
+			}
+			res, err := g.server.Client().Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := io.ReadAll(res.Body)
+			res.Body.Close()
+			if refused := strings.Contains(string(answer), "read otherwise"); err != nil || refused != other {
+				t.Errorf("%s, about another one: %t: %.300s, %v", tc.name, other, answer, err)
+			}
+		}
+	}
+}
+
 // FuzzPreview: whatever a request is, the next handler reads the same body as without a preview, or an error, and knows
 // a command only if the request has one.
 func FuzzPreview(f *testing.F) {
