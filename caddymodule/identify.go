@@ -47,10 +47,9 @@ func init() {
 // The body is read only for the method or the command (log_append asks in time, a log format does not), and reaches
 // later handlers whole. One beyond limits, or over 64 KiB of a caller without a proof, is refused.
 //
-// Its callers, base_path and limits are those of aip_gateway: a call read otherwise there is refused (−32603), also one
-// about another task or session. With identity off in aip_gateway, write it here, too: no caller has a proof then. Refuse
-// by error or abort, because respond comes after aip_gateway; where this stands in a handle or handle_path, which come
-// before error, write them in a route.
+// Its callers, base_path and limits are those of aip_gateway: a call read otherwise there is refused (−32603), also
+// one about another task or session. With identity off in aip_gateway, write it here, too: no caller has a proof then.
+// Refuse by error or abort, because respond comes after aip_gateway.
 //
 //	agent.example.com {
 //		aip_identify
@@ -64,6 +63,22 @@ func init() {
 //		log_append @start starts {aip.leader}
 //		aip_gateway a2a http://127.0.0.1:9101 {
 //			identity optional
+//		}
+//	}
+//
+// For a mount in a handle or handle_path, write all of them in a route, which keeps their order: Caddy sorts handle and
+// handle_path before error and abort.
+//
+//	agents.example.com {
+//		route {
+//			aip_identify /planner/*
+//			@stranger expression `{aip.leader} == '' && {aip.command} != 'get'`
+//			error @stranger 403
+//			handle_path /planner/* {
+//				aip_gateway a2a http://127.0.0.1:9101 {
+//					identity optional
+//				}
+//			}
 //		}
 //	}
 type Identify struct {
@@ -139,7 +154,7 @@ func (i *Identify) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// mode returns the mode in which callers are known: a caller without a proof is no one, and with off, no caller has one.
+// mode returns the mode in which callers are known: one without a proof is no one, and with off, no caller has one.
 func (i *Identify) mode() identity.Mode {
 	if i.Identity.Mode == string(identity.Off) {
 		return identity.Off
