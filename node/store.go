@@ -15,9 +15,9 @@ type Driver interface {
 	// driver has one store in a process.
 	Location() string
 
-	// Open opens the store. It outlives the configuration, and so uses nothing of it: the settings of later ones come by
-	// replay.Store.Configure, and log is the one of the process. Open is not called while the store of this location is
-	// open.
+	// Open opens the store. It outlives the configuration, and so uses nothing of it: log is the one of the process, and
+	// the settings of later ones come by replay.Store.Configure. Those of this one come so, too, when it is in force:
+	// until then the store drops no log to make room. Open is not called while the store of this location is open.
 	Open(log *slog.Logger) (replay.Store, error)
 
 	// Settings returns the settings of the store while this configuration is the newest.
@@ -32,8 +32,8 @@ type SharedDriver interface {
 	// location.
 	Continues(newer Driver) error
 
-	// Join takes part in the sharing. It does not wait for the others, nor for their servers: Open of the shards does.
-	// Waiting does not mend its error.
+	// Join takes part in the sharing, and drops no more than Open. It does not wait for the others, nor for their servers:
+	// Open of the shards does. Waiting does not mend its error.
 	Join(log *slog.Logger, host SharedHost) (SharedStore, error)
 }
 

@@ -42,7 +42,9 @@ func (s *Store) Join(log *slog.Logger, host node.SharedHost) (node.SharedStore, 
 		// What to do: set sync_interval to always there, and monitor here.
 		log.Warn("the NATS servers must sync each write, which is not checked without monitor")
 	}
-	j, err := node.Join(node.JoinConfig{Shards: s.Shards, Name: s.Node, Settings: s.Settings(), Log: log,
+	settings := s.Settings()
+	settings.MaxSize = 0 // it would drop logs
+	j, err := node.Join(node.JoinConfig{Shards: s.Shards, Name: s.Node, Settings: settings, Log: log,
 		Exiting: host.Exiting(),
 		Join:    func(ctx context.Context) (node.Member, error) { return s.join(ctx, log, host) }})
 	if err != nil {

@@ -74,7 +74,9 @@ func (s *Store) Location() string { return s.Dir }
 
 // Open implements store.Driver.
 func (s *Store) Open(log *slog.Logger) (replay.Store, error) {
-	at, err := pebble.Open(s.Dir, s.Settings(), log)
+	settings := s.Settings()
+	settings.MaxSize = 0 // it would drop logs
+	at, err := pebble.Open(s.Dir, settings, log)
 	if err != nil {
 		return nil, explainDamage(s.Dir, err)
 	}

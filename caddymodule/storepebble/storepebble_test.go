@@ -22,6 +22,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/metric/metrictest"
 	"github.com/aip-gateway/aip-gateway/caddymodule/store"
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -43,6 +44,42 @@ func write(t *testing.T, s replay.Store, log string) {
 	if err := s.Append(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestOpenDropsNothing: a store that is opened by a configuration with a smaller size drops logs when that is in force.
+func TestOpenDropsNothing(t *testing.T) {
+	dir := t.TempDir()
+	ended := func(s replay.Store, log string) {
+		t.Helper()
+		a := replay.Append{Log: log, Records: [][]byte{make([]byte, 1000)}, End: true}
+		if err := s.Append(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := opens(t, dir)
+	ended(before, "before")
+	if err := before.Close(); err != nil {
+		t.Fatal(err)
+	}
+	smaller := &Store{Dir: dir, Limits: store.Limits{MaxSize: 1, Retention: 1}}
+	s, err := smaller.Open(slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	isGone := func(log string) func() bool {
+		return func() bool {
+			_, err := s.Head(t.Context(), log)
+			return errors.Is(err, replay.ErrNotFound)
+		}
+	}
+	ended(s, "after")
+	asynctest.Eventually(t, "the log whose retention is over is dropped", isGone("after"))
+	if isGone("before")() {
+		t.Error("a store that was opened has dropped a log by its size")
+	}
+	s.Configure(smaller.Settings())
+	asynctest.Eventually(t, "the log is dropped by the size", isGone("before"))
 }
 
 // TestDirectory: the directory is absolute, with what its placeholders stand for.
