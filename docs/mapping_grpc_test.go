@@ -33,5 +33,5 @@ func TestDocsMappingGRPC(t *testing.T) {
 		}
 		want = append(want, []string{kind.String(), code.Code(st.Code).String()})
 	}
-	mapped(t, header("kind", "code"), merged(want, 0))
+	mapped(t, kindsHeader, want, 0, 3)
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/task/agent"
@@ -225,9 +227,22 @@ func TestDocsMappingMethods(t *testing.T) {
 		a2a.V03RESTServer(false),
 		changed(t, mappedParams[inREST], "pushNotificationConfig", map[string]any{"url": "https://hooks.example.com/"}),
 	)
+	toAgents := make([]map[string]string, inREST)
+	for at, c := range mappedClients[:inREST] {
+		toAgents[at] = requests(c)
+	}
 	var before, since, between [][]string
 	for _, what := range mappedAsks {
-		f := func(at int) string { return quoted(found[at][what]...) }
+		f := func(at int) string {
+			sent := toAgents[min(at, in10)][what]
+			switch {
+			case sent == "":
+				return quoted(found[at][what]...)
+			case !slices.Contains(found[at][what], sent):
+				t.Errorf("agents of %s get %s, and callers send %v", mappedServers[at].Name(), sent, found[at][what])
+			}
+			return quoted(found[at][what]...) + "*"
+		}
 		cells := []string{what, alike(t, f, inAIP, inAIP2), f(inLegacy), f(in03)}
 		if strings.Join(cells[1:], "") != "–––" {
 			before = append(before, cells)
@@ -255,82 +270,63 @@ func TestDocsMappingMethods(t *testing.T) {
 	}
 }
 
-func TestDocsMappingRequests(t *testing.T) {
+// mappedTurn returns a turn of a task in a state.
+func mappedTurn(from task.State) *agent.Turn {
+	return &agent.Turn{Ref: agent.Ref{Task: "T", Session: "S"}, From: from, Revision: "x",
+		Message: task.Message{ID: "M", DataItems: []task.DataItem{task.Text("hi")}}}
+}
+
+// requests returns the methods of the requests to agents of a dialect, by the words of mappedAsks.
+func requests(c translate.Client) map[string]string {
 	ref := agent.Ref{Task: "T", Session: "S"}
-	turn := func(from task.State) *agent.Turn {
-		return &agent.Turn{
-			Ref:      ref,
-			From:     from,
-			Revision: "x",
-			Message:  task.Message{ID: "M", DataItems: []task.DataItem{task.Text("hi")}},
-		}
+	methods := map[string]string{
+		"start or continue":     word(c.AppendTurn(nil, mappedTurn(task.None), false), "method"),
+		"the same, by a stream": word(c.AppendTurn(nil, mappedTurn(task.None), true), "method"),
+		"`cancel`":              word(c.(translate.Canceler).AppendCancel(nil, ref), "method"),
+		"`get`":                 word(c.(translate.Getter).AppendGet(nil, ref), "method"),
+		"`re-stream`":           word(c.(translate.Resubscriber).AppendResubscribe(nil, ref), "method"),
 	}
-	hooked := turn(task.None)
-	hooked.Webhook = &task.Webhook{URL: "https://h"}
-	// Where it is answered by a stream, AIP 2 may say otherwise than v01.00.
-	var want [][]string
-	for _, r := range []struct {
-		what string
-		make func(c translate.Client) []byte
-	}{
-		{"start", func(c translate.Client) []byte { return c.AppendTurn(nil, turn(task.None), false) }},
-		{"start, by a stream", func(c translate.Client) []byte { return c.AppendTurn(nil, turn(task.None), true) }},
-		{"continue", func(c translate.Client) []byte { return c.AppendTurn(nil, turn(task.AwaitingInput), false) }},
-		{"continue, by a stream", func(c translate.Client) []byte {
-			return c.AppendTurn(nil, turn(task.AwaitingInput),
-				true)
-		}},
-		{"cancel", func(c translate.Client) []byte { return c.(translate.Canceler).AppendCancel(nil, ref) }},
-		{"poll the task", func(c translate.Client) []byte { return c.(translate.Getter).AppendGet(nil, ref) }},
-		{"resume a cut stream", func(c translate.Client) []byte {
-			return c.(translate.Resubscriber).AppendResubscribe(nil,
-				ref)
-		}},
-		{"complete", func(c translate.Client) []byte {
-			if c, ok := c.(translate.Completer); ok {
-				return c.AppendComplete(nil, ref)
-			}
-			return nil
-		}},
-		{"register a webhook", func(c translate.Client) []byte {
-			if c, ok := c.(translate.Registrar); ok {
-				return c.AppendRegister(nil, ref, hooked.Webhook)
-			}
-			return nil
-		}},
-		{"the extended card", func(c translate.Client) []byte {
-			if c, ok := c.(translate.Describer); ok {
-				return c.AppendDescribe(nil)
-			}
-			return nil
-		}},
-	} {
-		row := []string{r.what}
-		for _, c := range mappedClients[:inREST] {
-			row = append(row, quoted(word(r.make(c), "method")))
-		}
-		want = append(want, row)
+	if c, ok := c.(translate.Completer); ok {
+		methods["`complete`"] = word(c.AppendComplete(nil, ref), "method")
 	}
-	mapped(t, header("for", "aip", "aip/2", "a2a/legacy", "a2a/0.3", "a2a/1.0"), merged(want, 0))
+	if c, ok := c.(translate.Registrar); ok {
+		methods["set a webhook"] = word(c.AppendRegister(nil, ref, &task.Webhook{URL: "https://h"}), "method")
+	}
+	if c, ok := c.(translate.Describer); ok {
+		methods["the extended card"] = word(c.AppendDescribe(nil), "method")
+	}
+	return methods
+}
 
-	want = nil
+func TestDocsMappingRequests(t *testing.T) {
+	for at, c := range mappedClients[:inREST] {
+		sent := requests(c)
+		for stream, want := range map[bool]string{false: sent["start or continue"], true: sent["the same, by a stream"]} {
+			if at == inAIP2 { // as the page says
+				want = "rpc"
+			}
+			got := word(c.AppendTurn(nil, mappedTurn(task.AwaitingInput), stream), "method")
+			if got != want {
+				t.Errorf("%s continues by %s, want %s", mappedServers[at].Name(), got, want)
+			}
+		}
+	}
 	bind := mappedClients[inREST].(translate.Binder)
-	for _, r := range []struct {
-		what   string
-		errand translate.Operation
-	}{
-		{"start, continue", translate.Send}, {"the same, by a stream", translate.SendStream}, {"cancel", translate.Cancel},
-		{"poll the task", translate.Get}, {"resume a cut stream", translate.Resubscribe},
-		{"the extended card", translate.Describe},
-	} {
-		method, path := bind.Bind(r.errand, agent.Ref{Task: "{id}"})
-		want = append(
-			want,
-			[]string{r.what, quoted(method + " " + strings.NewReplacer("%7B", "{", "%7D", "}").Replace(path))},
-		)
+	var got []string
+	for _, op := range []translate.Operation{translate.Send, translate.SendStream, translate.Cancel, translate.Get,
+		translate.Resubscribe, translate.Describe} {
+		method, path := bind.Bind(op, agent.Ref{Task: "{id}"})
+		got = append(got, method+" "+strings.NewReplacer("%7B", "{", "%7D", "}").Replace(path))
 	}
-	mapped(t, header("for", "a2a/1.0-rest"), want)
+	want := []string{"POST /message:send", "POST /message:stream", "POST /tasks/{id}:cancel",
+		"GET /tasks/{id}?historyLength=0", "POST /tasks/{id}:subscribe", "GET /extendedAgentCard"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("requests of a2a/1.0-rest (-want +got):\n%s", diff)
+	}
+	says(t, quoted(want[3], want[4]))
 
+	hooked := mappedTurn(task.None)
+	hooked.Webhook = &task.Webhook{URL: "https://h"}
 	// Where in a request is what: by a value that stands nowhere else.
 	at := func(c translate.Client, body []byte, value string) string {
 		params := dig(body, "params")
@@ -348,26 +344,27 @@ func TestDocsMappingRequests(t *testing.T) {
 		}
 		return quoted(names...)
 	}
-	want = nil
+	var places [][]string
 	for _, r := range []struct {
 		what, value string
 		turn        *agent.Turn
 	}{
-		{"task, in a start", `"T"`, turn(task.None)},
-		{"task, in a continue", `"T"`, turn(task.AwaitingInput)},
-		{"task, after it has finished", `"T"`, turn(task.AwaitingCompletion)},
-		{"session, in a start", `"S"`, turn(task.None)},
-		{"session, in a continue", `"S"`, turn(task.AwaitingInput)},
-		{"session, after it has finished", `"S"`, turn(task.AwaitingCompletion)},
-		{"message", `"M"`, turn(task.None)},
-		{"webhook, with a turn", `"https://h"`, hooked},
+		{"task: start", `"T"`, mappedTurn(task.None)},
+		{"task: continue", `"T"`, mappedTurn(task.AwaitingInput)},
+		{"task: after its end", `"T"`, mappedTurn(task.AwaitingCompletion)},
+		{"session", `"S"`, mappedTurn(task.None)},
+		{"session", `"S"`, mappedTurn(task.AwaitingInput)},
+		{"session", `"S"`, mappedTurn(task.AwaitingCompletion)},
+		{"message", `"M"`, mappedTurn(task.None)},
+		{"webhook", `"https://h"`, hooked},
 	} {
 		f := func(i int) string {
 			return at(mappedClients[i], mappedClients[i].AppendTurn(nil, r.turn, false), r.value)
 		}
-		want = append(want, []string{r.what, alike(t, f, inAIP, inAIP2), f(inLegacy), f(in03), alike(t, f, in10, inREST)})
+		places = append(places, []string{r.what, alike(t, f, inAIP, inAIP2), f(inLegacy), f(in03), alike(t, f, in10, inREST)})
 	}
-	mapped(t, header("in a request to the agent", "aip, aip/2", "a2a/legacy", "a2a/0.3", "a2a/1.0, a2a/1.0-rest"), want)
+	places = slices.CompactFunc(places, slices.Equal[[]string])
+	mapped(t, header("in a request to the agent", "aip, aip/2", "a2a/legacy", "a2a/0.3", "a2a/1.0, a2a/1.0-rest"), places)
 }
 
 // mappedSend are the methods that send a message; mappedMessage is where it stands in the params.

@@ -3,10 +3,11 @@
 package docs
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -42,7 +43,7 @@ func TestDocsMappingStreams(t *testing.T) {
 		}
 		return quoted(memberNames(result)...)
 	}
-	var want [][]string
+	var events [][]string
 	for _, r := range []struct {
 		what string
 		ev   task.Event
@@ -64,11 +65,10 @@ func TestDocsMappingStreams(t *testing.T) {
 		if a := name(frame(mappedServers, inREST, &r.ev)); a != row[len(row)-1] {
 			t.Errorf("%s shows %s as %s", mappedServers[inREST].Name(), r.what, a)
 		}
-		want = append(want, row)
+		events = append(events, row)
 	}
-	mapped(t, header("event", "aip", "aip/2", "a2a/legacy", "a2a/0.3", "a2a/1.0"), want)
+	mapped(t, header("event", "aip", "aip/2", "a2a/legacy", "a2a/0.3", "a2a/1.0"), events)
 
-	want = nil
 	for _, state := range task.States() {
 		end := func(list []translate.Server) func(at int) string {
 			return func(at int) string {
@@ -82,27 +82,21 @@ func TestDocsMappingStreams(t *testing.T) {
 				return "continues"
 			}
 		}
-		auto, confirm := end(mappedServers), end(confirming)
-		for _, at := range []int{inAIP, inAIP2} {
-			if auto(at) != "continues" { // it is the log that ends an AIP stream
-				t.Errorf("%s: %s %s", mappedServers[at].Name(), state, auto(at))
+		for at, s := range mappedServers {
+			auto, confirm := "continues", "continues" // it is the log that ends an AIP stream
+			if at >= inLegacy && state.Settled() {
+				auto, confirm = "ends", "ends"
+				if at >= in03 && state == task.AwaitingCompletion {
+					auto = "not shown"
+				}
+			}
+			if a, b := end(mappedServers)(at), end(confirming)(at); a != auto || b != confirm {
+				t.Errorf("%s: %s %s and, with confirm, %s; want %s and %s", s.Name(), state, a, b, auto, confirm)
 			}
 		}
-		if auto(inLegacy) != confirm(inLegacy) {
-			t.Errorf("%s: %s is shown as %s, and as %s", mappedServers[inLegacy].Name(), state, auto(inLegacy),
-				confirm(inLegacy))
-		}
-		want = append(
-			want,
-			[]string{
-				quoted(string(state)),
-				auto(inLegacy),
-				alike(t, auto, in03, in10, inREST),
-				alike(t, confirm, in03, in10, inREST),
-			},
-		)
 	}
-	mapped(t, header("state", "a2a/legacy", "a2a/0.3, a2a/1.0, auto", "confirm"), merged(want, 0))
+	says(t, "An A2A stream ends when the task settles; with `auto`, from `a2a/0.3` on, `awaiting-completion` is not "+
+		"shown.")
 
 	// What an agent says along with having finished, where its task is completed at once.
 	finished := []task.Status{
@@ -112,14 +106,13 @@ func TestDocsMappingStreams(t *testing.T) {
 	ended := task.Task{ID: "t", SessionID: "s", Status: finished[1]}
 	listed := ended
 	listed.StatusHistory = finished
-	want = nil
 	for _, r := range []struct {
 		what string
 		body func(s translate.Server) []byte
 	}{
-		{"answer to a message", func(s translate.Server) []byte { return shown(s, &ended) }}, // which has no histories
-		{"answer to a get", func(s translate.Server) []byte { return shown(s, &listed) }},
-		{"stream", func(s translate.Server) (all []byte) {
+		{"not shown", func(s translate.Server) []byte { return shown(s, &ended) }}, // which has no histories
+		{"shown", func(s translate.Server) []byte { return shown(s, &listed) }},
+		{"shown", func(s translate.Server) (all []byte) {
 			stream := s.NewStream(jsonrpc.ID("1"), &translate.Call{}, &tk)
 			for i := range finished {
 				all = append(all, stream.Event(nil, &task.Event{Seq: 1, Status: &finished[i]}).Data...)
@@ -131,12 +124,13 @@ func TestDocsMappingStreams(t *testing.T) {
 			return map[bool]string{true: "shown", false: "not shown"}[strings.Contains(string(r.body(mappedServers[at])),
 				`"hi"`)]
 		}
-		want = append(want, []string{r.what, f(in03), alike(t, f, in10, inREST)})
+		if got := alike(t, f, in03, in10, inREST); got != r.what {
+			t.Errorf("the final text is %s, want %s", got, r.what)
+		}
 	}
-	mapped(t, header("final text of an agent", "a2a/0.3", "a2a/1.0, a2a/1.0-rest"), want)
+	says(t, "Its text is in streams and answers to `get`, not in answers to messages.")
 
 	// Which streams begin with the task as it is.
-	want = nil
 	begins := func(at int, method, path string, value any) string {
 		params := mappedParams[at]
 		if path != "" {
@@ -159,54 +153,58 @@ func TestDocsMappingStreams(t *testing.T) {
 	}
 	f := func(at int) string { return again(at, "continue", "stream") }
 	g := func(at int) string { return again(at, "re-stream", "stream") }
-	want = append(want,
-		[]string{"continue", alike(t, f, inAIP, inAIP2), begins(inLegacy, "tasks/sendSubscribe", "", nil),
+	for _, row := range [][]string{
+		{alike(t, f, inAIP, inAIP2), begins(inLegacy, "tasks/sendSubscribe", "", nil),
 			begins(in03, "message/stream", "message.taskId", "t"), begins(in10, "SendStreamingMessage", "message.taskId", "t")},
-		[]string{"re-stream", alike(t, g, inAIP, inAIP2), begins(inLegacy, "tasks/resubscribe", "", nil),
-			begins(in03, "tasks/resubscribe", "", nil), begins(in10, "SubscribeToTask", "", nil)})
-	mapped(t, header("begins with", "aip, aip/2", "a2a/legacy", "a2a/0.3", "a2a/1.0"), want)
+		{alike(t, g, inAIP, inAIP2), begins(inLegacy, "tasks/resubscribe", "", nil),
+			begins(in03, "tasks/resubscribe", "", nil), begins(in10, "SubscribeToTask", "", nil)},
+	} {
+		if diff := cmp.Diff(append([]string{"the next event"}, events[0][3:]...), row); diff != "" {
+			t.Errorf("a continue or re-stream does not begin as the page says (-page +code):\n%s", diff)
+		}
+	}
+	says(t, "The stream of a start begins with the first event, the Task; a continue and a `re-stream` of AIP with the "+
+		"next event, of A2A with the Task.")
 }
 
 func TestDocsMappingWebhooks(t *testing.T) {
 	tk := task.Task{ID: "t", SessionID: "s", Status: task.Status{State: task.Working}}
 	w := task.Webhook{URL: "https://h", Token: "T", Scheme: "S", Credentials: "C"}
-	var want [][]string
-	for at, s := range mappedServers {
+	said := make(map[string]string) // by dialect
+	for _, row := range tables(pages(t)["docs/webhooks.md"],
+		"| dialect | `Content-Type` | the token is in | the body is |") {
+		said[inQuotes(row[0])[0]] = row[3]
+	}
+	said[mappedServers[inREST].Name()] = said[mappedServers[in10].Name()]
+	for _, s := range mappedServers {
 		body := s.AppendNotification(nil, &tk)
 		var what string
 		switch whole := string(shown(s, &tk)); string(body) {
 		case whole:
 			what = "the Task"
 		case `{"task":` + whole + `}`:
-			what = "in `task`"
+			what = "a StreamResponse with the Task"
 		default:
 			t.Errorf("%s notifies a webhook with %s", s.Name(), body)
 		}
-		var media string
-		var others []string
+		if page := said[s.Name()]; page != what && !strings.HasPrefix(page, "a TaskResult,") {
+			t.Errorf("%s notifies a webhook with %s, the page says %s", s.Name(), what, page)
+		}
 		for _, field := range s.NotificationHeader(&w) {
+			want := "T"
 			switch field.Name {
 			case "Content-Type":
-				media = field.Value
+				continue
 			case "Authorization":
-				if field.Value != "S C" {
-					t.Errorf("%s: Authorization: %s", s.Name(), field.Value)
-				}
-				others = append(others, field.Name)
-			default:
-				if field.Value != "T" {
-					t.Errorf("%s: %s: %s", s.Name(), field.Name, field.Value)
-				}
-				others = append(others, field.Name)
+				want = "S C"
+			}
+			if field.Value != want {
+				t.Errorf("%s: %s: %s", s.Name(), field.Name, field.Value)
 			}
 		}
-		if at == inREST {
-			if last := want[len(want)-1]; !slices.Equal(last[1:], []string{what, quoted(media), quoted(others...)}) {
-				t.Errorf("%s notifies webhooks otherwise than %s", s.Name(), last[0])
-			}
-			continue
-		}
-		want = append(want, []string{s.Name(), what, quoted(media), quoted(others...)})
 	}
-	mapped(t, header("dialect", "body", "Content-Type", "token, credentials"), want)
+	rpc, rest := mappedServers[in10], mappedServers[inREST]
+	if diff := cmp.Diff(rpc.NotificationHeader(&w), rest.NotificationHeader(&w)); diff != "" {
+		t.Errorf("the two bindings of 1.0 notify webhooks differently:\n%s", diff)
+	}
 }

@@ -22,10 +22,20 @@ import (
 // The tables of docs/mapping.md are made here, by running the codecs, and compared with the page. Where they differ,
 // the test shows what the page should say.
 
-// mapped compares a table of the page, known by its header, with its rows as the codecs make them.
-func mapped(t *testing.T, header string, want [][]string) {
+// mapped compares a table of the page, known by its header, with its rows as the codecs make them; of the columns with
+// these numbers, or of all.
+func mapped(t *testing.T, header string, want [][]string, columns ...int) {
 	t.Helper()
 	got := tables(pages(t)["docs/mapping.md"], header)
+	for i, row := range got {
+		var cells []string
+		for _, at := range columns {
+			cells = append(cells, row[at])
+		}
+		if cells != nil {
+			got[i] = cells
+		}
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		var table strings.Builder
 		for _, row := range want {
@@ -54,6 +64,14 @@ func merged(rows [][]string, column int) (all [][]string) {
 		all[at][column] += ", " + row[column]
 	}
 	return all
+}
+
+// says looks for a sentence in the page.
+func says(t *testing.T, sentence string) {
+	t.Helper()
+	if !strings.Contains(strings.Join(strings.Fields(pages(t)["docs/mapping.md"]), " "), sentence) {
+		t.Errorf("docs/mapping.md should say %q", sentence)
+	}
 }
 
 // header returns that of a table.
@@ -116,19 +134,6 @@ func alike(t *testing.T, f func(at int) string, at ...int) string {
 		}
 	}
 	return first
-}
-
-// sorted returns the words that f has for dialects, and which of the dialects have each.
-func sorted(f func(at int) string, at ...int) (words []string, names []string) {
-	for _, i := range at {
-		n := slices.Index(words, f(i))
-		if n < 0 {
-			words, names = append(words, f(i)), append(names, mappedNames(i))
-			continue
-		}
-		names[n] += ", " + mappedNames(i)
-	}
-	return words, names
 }
 
 // dig returns the JSON at a path of members and indices; nothing where there is none.

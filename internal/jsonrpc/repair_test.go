@@ -11,7 +11,7 @@ import (
 // TestRepaired: bodies of agents in not quite JSON can be read.
 //
 // Lenient: half of a surrogate pair
-// Lenient: a byte order mark
+// Lenient: a byte order mark, or a record separator before JSON
 // Lenient: NaN, Infinity
 func TestRepaired(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{

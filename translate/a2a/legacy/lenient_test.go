@@ -116,8 +116,8 @@ func TestLenientStates(t *testing.T) {
 
 // TestLenientAnswers: an agent's answer to a turn is read in any envelope.
 //
-// Lenient: a Task or an event without JSON-RPC's envelope
-// Lenient: a Task in `task`, an event in `event`
+// Lenient: a Task or an event without JSON-RPC's envelope, as params of a notification, or in `task` or `event`
+// Lenient: a Task or an event without JSON-RPC's envelope, as params of a notification, or in `task` or `event`
 // Lenient: a Message for a Task, in `message`, or a text
 // Lenient: a Task's id alone
 // Lenient: an answer in the history alone
@@ -213,7 +213,7 @@ func TestLenientAnswers(t *testing.T) {
 
 // TestLenientEvents: an agent's events are read in any envelope.
 //
-// Lenient: an event as the params of a notification
+// Lenient: a Task or an event without JSON-RPC's envelope, as params of a notification, or in `task` or `event`
 // Lenient: signs of life as events, such as `ping`
 func TestLenientEvents(t *testing.T) {
 	var got string
@@ -246,8 +246,8 @@ func TestLenientEvents(t *testing.T) {
 
 // TestLenientErrors: an agent's reason is read in any form. Without a code it has no kind.
 //
-// Lenient: an error without a code, or with a word for one
-// Lenient: a string for an error, or `{"detail"}` for a response
+// Lenient: a string for an error, `{"detail"}` for a response, an error without a code or with a word for one
+// Lenient: a string for an error, `{"detail"}` for a response, an error without a code or with a word for one
 func TestLenientErrors(t *testing.T) {
 	for _, tc := range []struct{ in, want string }{
 		{`{"error":"no model"}`, "error internal: the agent reports an error: no model\n"},

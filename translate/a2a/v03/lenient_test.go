@@ -27,9 +27,9 @@ var laterEvents = []string{
 
 // TestLenientWords: an answer by 0.3's methods in 1.0's words is read.
 //
-// Lenient: 1.0's words for roles and parts
-// Lenient: a Task without `kind`
-// Lenient: a record separator before JSON
+// Lenient: 1.0's words for roles and parts, or no `kind`
+// Lenient: 1.0's words for roles and parts, or no `kind`
+// Lenient: a byte order mark, or a record separator before JSON
 // Lenient: `[DONE]` at the end of a stream
 func TestLenientWords(t *testing.T) {
 	var got string
