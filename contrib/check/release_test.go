@@ -33,7 +33,7 @@ func TestRelease(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	files := make(map[string][]byte) // by how their names end
+	files := make(map[string][]byte) // by what they are of, and how their names end
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -45,16 +45,17 @@ func TestRelease(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, kind, _ := strings.Cut(e.Name(), runtime.GOOS+"_"+runtime.GOARCH)
-		files[kind] = content
+		of, _, _ := strings.Cut(e.Name(), "_")
+		files[of+kind] = content
 		if kind != "" {
 			sums += fmt.Sprintf("%x  %s\n", sha256.Sum256(content), e.Name())
 		}
 	}
-	if got := string(files[""]); len(files) != 3 || got != sums {
+	if got := string(files["SHA256SUMS"]); len(files) != 5 || got != sums {
 		t.Errorf("%v have the checksums\n%s\nbut SHA256SUMS says\n%s", entries, sums, got)
 	}
 
-	packed := unpack(t, files[".tar.gz"])
+	packed := unpack(t, files["aip-gateway.tar.gz"])
 	names := slices.Sorted(maps.Keys(packed))
 	if !slices.Equal(names, []string{"LICENSE", "caddy"}) {
 		t.Errorf("the archive has %q", names)
@@ -68,7 +69,24 @@ func TestRelease(t *testing.T) {
 	if err != nil || !strings.Contains(string(modules), "http.handlers.aip_gateway "+version+"\n") {
 		t.Errorf("the binary has the modules %s: %v; want those of %s", modules, err, version)
 	}
-	billOfMaterials(t, files[".cdx.json"], binary)
+	billOfMaterials(t, files["aip-gateway.cdx.json"], binary)
+
+	packed = unpack(t, files["aipconform.tar.gz"])
+	for _, name := range []string{"LICENSE", "conform/README.md", "conform/FORMAT.md",
+		"conform/checks/aip/suite.acts.yaml", "conform/checks/protocols/aip-01.00.yaml"} {
+		if len(packed[name]) == 0 {
+			t.Errorf("the archive of aipconform has no %s", name)
+		}
+	}
+	binary = filepath.Join(dir, "aipconform")
+	if err := os.WriteFile(binary, packed["aipconform"], 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := exec.CommandContext(t.Context(), binary, "list").Output(); err != nil ||
+		!strings.Contains(string(list), "RPC-START-001") {
+		t.Errorf("aipconform lists %s: %v", list, err)
+	}
+	billOfMaterials(t, files["aipconform.cdx.json"], binary, "github.com/aip-gateway/aip-gateway/conform "+version)
 }
 
 func unpack(t *testing.T, archive []byte) map[string][]byte {
@@ -93,8 +111,8 @@ func unpack(t *testing.T, archive []byte) map[string][]byte {
 	}
 }
 
-// billOfMaterials holds a bill to the schema of CycloneDX, and to what the binary says is in it.
-func billOfMaterials(t *testing.T, bill []byte, binary string) {
+// billOfMaterials holds a bill to the schema of CycloneDX, and to what the binary says is in it, or is itself.
+func billOfMaterials(t *testing.T, bill []byte, binary string, itself ...string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}",
 		"github.com/CycloneDX/cyclonedx-go").Output()
@@ -140,7 +158,7 @@ func billOfMaterials(t *testing.T, bill []byte, binary string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var want []string
+	want := itself
 	for _, m := range info.Deps {
 		if m.Replace != nil {
 			t.Errorf("%s is replaced by %s", m.Path, m.Replace.Path)

@@ -23,27 +23,27 @@ func create(name string, write func(io.Writer) error) error {
 	return errors.Join(write(file), file.Close())
 }
 
-// archive returns a function that writes a tar.gz with a program and the files that belong to it. Nothing in it depends
-// on who makes it, or when.
-func archive(at time.Time, program string, files ...string) func(io.Writer) error {
+// archive returns a function that writes a tar.gz with a program and the files that belong to it, by their paths in a
+// folder. Nothing in it depends on who makes it, or when.
+func archive(at time.Time, program, folder string, files ...string) func(io.Writer) error {
 	return func(w io.Writer) error {
 		zipped := gzip.NewWriter(w)
 		tarred := tar.NewWriter(zipped)
-		add := func(name string, mode int64) error {
-			content, err := os.ReadFile(name)
+		add := func(name, path string, mode int64) error {
+			content, err := os.ReadFile(path)
 			if err != nil {
 				return err
 			}
-			header := &tar.Header{Name: filepath.Base(name), Mode: mode, Size: int64(len(content)), ModTime: at}
+			header := &tar.Header{Name: name, Mode: mode, Size: int64(len(content)), ModTime: at}
 			if err := tarred.WriteHeader(header); err != nil {
 				return err
 			}
 			_, err = tarred.Write(content)
 			return err
 		}
-		err := add(program, 0o755)
+		err := add(filepath.Base(program), program, 0o755)
 		for _, name := range files {
-			err = errors.Join(err, add(name, 0o644))
+			err = errors.Join(err, add(name, filepath.Join(folder, filepath.FromSlash(name)), 0o644))
 		}
 		return errors.Join(err, tarred.Close(), zipped.Close())
 	}

@@ -24,6 +24,7 @@ import (
 type builder struct {
 	work      string         // a folder for everything that is needed to build
 	source    string         // the commit that is built
+	again     string         // the same, in another folder
 	module    module.Version // the gateway
 	caddy     string         // the version of Caddy
 	time      time.Time      // of the commit
@@ -35,7 +36,8 @@ type builder struct {
 // newBuilder prepares to build the commit that is checked out. It uses the tools and versions of the gateway's
 // module.
 func newBuilder(ctx context.Context, work string) (*builder, error) {
-	b := &builder{work: work, source: filepath.Join(work, "source"), xcaddy: filepath.Join(work, "xcaddy")}
+	b := &builder{work: work, source: filepath.Join(work, "source"),
+		again: filepath.Join(work, "again"), xcaddy: filepath.Join(work, "xcaddy")}
 	root, err := output(ctx, ".", "git", "rev-parse", "--show-toplevel")
 	if err != nil {
 		return nil, err
@@ -43,6 +45,7 @@ func newBuilder(ctx context.Context, work string) (*builder, error) {
 	var seconds int64
 	var proxy, nosum string
 	_, cloned := output(ctx, root, "git", "clone", "--quiet", "--shared", root, b.source)
+	_, clonedAgain := output(ctx, root, "git", "clone", "--quiet", "--shared", root, b.again)
 	for _, value := range []struct {
 		into any
 		args []string
@@ -61,7 +64,7 @@ func newBuilder(ctx context.Context, work string) (*builder, error) {
 			err = errors.Join(err, failed)
 		}
 	}
-	if err := errors.Join(cloned, err); err != nil {
+	if err := errors.Join(cloned, clonedAgain, err); err != nil {
 		return nil, err
 	}
 	b.time = time.Unix(seconds, 0).UTC()
@@ -115,21 +118,21 @@ func (b *builder) publish() error {
 	)
 }
 
-// build builds the binary twice, and returns the path of one of them if both have the same bytes.
-func (b *builder) build(ctx context.Context, system, arch string) (string, error) {
-	name := "caddy"
+// build builds a binary twice, and returns the path of one of them if both have the same bytes.
+func (b *builder) build(ctx context.Context, name, system, arch string,
+	command func(ctx context.Context, path string, turn int) *exec.Cmd) (string, error) {
 	if system == "windows" {
 		name += ".exe"
 	}
 	var first []byte
 	var path string
-	for _, turn := range []string{"first", "second"} {
+	for i, turn := range []string{"first", "second"} {
 		path = filepath.Join(b.work, turn, system, arch, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return "", err
 		}
-		cmd := exec.CommandContext(ctx, b.xcaddy, "build", b.caddy, "--with", b.module.String(), "--output", path)
-		cmd.Dir, cmd.Env = filepath.Dir(path), append(b.env, "GOOS="+system, "GOARCH="+arch)
+		cmd := command(ctx, path, i)
+		cmd.Env = append(b.env, "GOOS="+system, "GOARCH="+arch)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("%w:\n%s", err, out)
 		}
@@ -137,11 +140,32 @@ func (b *builder) build(ctx context.Context, system, arch string) (string, error
 		switch {
 		case err != nil:
 			return "", err
-		case turn == "first":
+		case i == 0:
 			first = content
 		case !bytes.Equal(first, content):
 			return "", errors.New("two builds have different bytes")
 		}
 	}
 	return path, nil
+}
+
+// caddyCommand builds Caddy with the gateway.
+func (b *builder) caddyCommand(ctx context.Context, path string, _ int) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, b.xcaddy, "build", b.caddy, "--with", b.module.String(), "--output", path)
+	cmd.Dir = filepath.Dir(path)
+	return cmd
+}
+
+// conformCommand builds aipconform, each time from a folder of its own.
+func (b *builder) conformCommand(ctx context.Context, path string, turn int) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-w -s", "-o", path,
+		"./aipconform")
+	cmd.Dir = filepath.Join([]string{b.source, b.again}[turn], "conform")
+	return cmd
+}
+
+// conformFiles returns the files in the archive of aipconform: its checks are data, which others use without it.
+func (b *builder) conformFiles(ctx context.Context) ([]string, error) {
+	list, err := output(ctx, b.source, "git", "ls-files", "LICENSE", "conform/*.md", "conform/*.yaml")
+	return strings.Fields(list), err
 }

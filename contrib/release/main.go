@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command release builds what is published of a version: for each platform an archive with the binary, and its software
-// bill of materials, and the checksums of all. The same commit and version of Go give the same bytes, wherever they are
-// built: every binary is built twice, in different folders, and compared.
+// Command release builds what is published of a version: for each platform an archive with the gateway's binary, and
+// one with aipconform and its checks, their software bills of materials, and the checksums of all. The same commit and
+// version of Go give the same bytes, wherever they are built: every binary is built twice, in different folders, and
+// compared.
 //
 //	go run . [-out ../../dist] [-platforms linux/amd64,darwin/arm64]
 //	go run . -sbom ../../caddy
@@ -67,27 +68,41 @@ func release(ctx context.Context, out string, platforms []string) error {
 		return err
 	}
 	log.Printf("%s %s, with %s", b.module.Path, b.module.Version, b.goVersion)
+	checks, err := b.conformFiles(ctx)
+	if err != nil {
+		return err
+	}
 	var files []string
 	for _, platform := range platforms {
 		system, arch, found := strings.Cut(platform, "/")
 		if !found {
 			return fmt.Errorf("the platform %q is not of the form linux/amd64", platform)
 		}
-		binary, err := b.build(ctx, system, arch)
-		if err != nil {
-			return fmt.Errorf("%s: %w", platform, err)
-		}
-		bom, err := billOfMaterials(binary)
-		if err != nil {
-			return fmt.Errorf("%s: %w", platform, err)
-		}
-		name := strings.Join([]string{filepath.Base(b.module.Path), b.module.Version, system, arch}, "_")
-		files = append(files, name+".cdx.json", name+".tar.gz")
-		if err := errors.Join(
-			create(filepath.Join(out, name+".cdx.json"), bom.write),
-			create(filepath.Join(out, name+".tar.gz"), archive(b.time, binary, filepath.Join(b.source, "LICENSE"))),
-		); err != nil {
-			return err
+		for _, p := range []struct {
+			name    string
+			program string
+			build   func(ctx context.Context, path string, turn int) *exec.Cmd
+			files   []string
+		}{
+			{filepath.Base(b.module.Path), "caddy", b.caddyCommand, []string{"LICENSE"}},
+			{"aipconform", "aipconform", b.conformCommand, checks},
+		} {
+			binary, err := b.build(ctx, p.program, system, arch, p.build)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", p.program, platform, err)
+			}
+			bom, err := billOfMaterials(binary, b.module.Version)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", p.program, platform, err)
+			}
+			name := strings.Join([]string{p.name, b.module.Version, system, arch}, "_")
+			files = append(files, name+".cdx.json", name+".tar.gz")
+			if err := errors.Join(
+				create(filepath.Join(out, name+".cdx.json"), bom.write),
+				create(filepath.Join(out, name+".tar.gz"), archive(b.time, binary, b.source, p.files...)),
+			); err != nil {
+				return err
+			}
 		}
 	}
 	return create(filepath.Join(out, "SHA256SUMS"), checksums(out, files))

@@ -18,7 +18,10 @@ func TestArchive(t *testing.T) {
 	var made [2]bytes.Buffer
 	for i := range made {
 		dir := t.TempDir()
-		program, text := filepath.Join(dir, "caddy"), filepath.Join(dir, "LICENSE")
+		if err := os.Mkdir(filepath.Join(dir, "docs"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		program, text := filepath.Join(dir, "caddy"), filepath.Join(dir, "docs", "LICENSE")
 		for _, name := range []string{program, text} {
 			if err := os.WriteFile(name, []byte("content of "+filepath.Base(name)), 0o600+os.FileMode(i)<<3); err != nil {
 				t.Fatal(err)
@@ -27,7 +30,7 @@ func TestArchive(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := archive(at, program, text)(&made[i]); err != nil {
+		if err := archive(at, program, dir, "docs/LICENSE")(&made[i]); err != nil {
 			t.Fatal(err)
 		}
 	}

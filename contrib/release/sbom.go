@@ -66,7 +66,7 @@ type dependency struct {
 
 // printBOM writes the bill of materials of a binary.
 func printBOM(w io.Writer, binary string) error {
-	b, err := billOfMaterials(binary)
+	b, err := billOfMaterials(binary, "")
 	if err != nil {
 		return err
 	}
@@ -81,8 +81,9 @@ func (b *bom) write(w io.Writer) error {
 }
 
 // billOfMaterials reads what is in a binary from the information that the go command leaves in it. Which module needs
-// which is not there: all of them are what the gateway depends on.
-func billOfMaterials(binary string) (*bom, error) {
+// which is not there: all of them are what the gateway, or aipconform, depends on. version is that of aipconform, if it
+// is known: the go command knows none of a module built in its folder.
+func billOfMaterials(binary, version string) (*bom, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
 		return nil, err
@@ -94,7 +95,14 @@ func billOfMaterials(binary string) (*bom, error) {
 	b := &bom{Schema: "http://cyclonedx.org/schema/bom-1.6.schema.json", Format: "CycloneDX", Spec: "1.6", Version: 1}
 	std := debug.Module{Path: "std", Version: strings.TrimPrefix(info.GoVersion, "go")}
 	b.Components = append(b.Components, library(&std))
-	found := false
+	found := info.Main.Path == gateway+"/conform"
+	if found {
+		main := info.Main
+		if version != "" {
+			main.Version = version
+		}
+		b.Metadata.Component = application(&main, sum, info.Settings)
+	}
 	for _, m := range info.Deps {
 		if m.Path == gateway {
 			b.Metadata.Component, found = application(m, sum, info.Settings), true
