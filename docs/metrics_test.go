@@ -143,16 +143,18 @@ func documented(t *testing.T) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
 	for _, row := range tables(pages(t)["docs/operations.md"], "| metric | labels | means |") {
-		name, kind := inQuotes(row[0])[0], "gauge"
-		switch {
-		case strings.HasSuffix(name, "_total"):
-			kind = "counter"
-		case strings.HasPrefix(row[2], "histogram"):
-			kind = "histogram"
-		}
 		labels := inQuotes(row[1])
 		slices.Sort(labels)
-		all[name] = kind + " " + strings.Join(labels, " ")
+		for _, name := range inQuotes(row[0]) {
+			kind := "gauge"
+			switch {
+			case strings.HasSuffix(name, "_total"):
+				kind = "counter"
+			case strings.HasPrefix(row[2], "histogram"):
+				kind = "histogram"
+			}
+			all[name] = kind + " " + strings.Join(labels, " ")
+		}
 	}
 	return all
 }

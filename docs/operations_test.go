@@ -34,7 +34,14 @@ func TestDocsCommands(t *testing.T) {
 	for _, c := range root.Commands() {
 		walk("", c)
 	}
-	got := firstQuoted(t, "docs/operations.md", "| `caddy aip …` | does |")
+	var got []string
+	for _, row := range tables(pages(t)["docs/operations.md"], "| for | `caddy aip …` |") {
+		for _, name := range inQuotes(row[1]) {
+			if !strings.HasPrefix(name, "-") && name != "webhook" { // a flag; a command of `call`
+				got = append(got, name)
+			}
+		}
+	}
 	slices.Sort(want)
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
