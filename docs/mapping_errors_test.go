@@ -28,6 +28,13 @@ import (
 // kindsHeader is that of the table of all kinds of errors.
 var kindsHeader = header("kind", "a2a/1.0", "a2a/1.0-rest", "a2a/1.0-grpc", "when")
 
+// answeredKinds are those in answers to callers; the others fail the task, as the page says.
+func answeredKinds() []task.Kind {
+	return slices.DeleteFunc(slices.Clone(task.Kinds()), func(k task.Kind) bool {
+		return k == task.InvalidAgentResponse || k == task.AgentUnavailable || k == task.AgentTimeout
+	})
+}
+
 // inCapitals returns a kind as errors name it.
 func inCapitals(k task.Kind) string { return strings.ToUpper(strings.ReplaceAll(k.String(), "-", "_")) }
 
@@ -65,7 +72,7 @@ func TestDocsMappingErrors(t *testing.T) {
 		return cell
 	}
 	var want, others [][]string
-	for _, kind := range task.Kinds() {
+	for _, kind := range answeredKinds() {
 		err := task.Errorf(kind, "x")
 		f := func(at int) string { return answered(at, err) }
 		aip := f(inAIP)

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
@@ -74,21 +76,22 @@ func TestDocsMappingMentions(t *testing.T) {
 		}
 		return cell
 	}
-	var want [][]string
-	for _, row := range []struct {
-		name     string
-		mentions []string
-	}{
-		{"missing, `null` or `[]`", []string{"", "null", "[]"}},
-		{"`\"all\"` or `[\"all\"]`", []string{`"all"`, `["all"]`}},
-		{"`[\"P\"]`", []string{`["P"]`}},
-	} {
-		cell := func(members bool) string {
-			return alike(t, func(at int) string { return of(at, members, row.mentions...) }, inAIP, inAIP2)
+	cells := func(mentions ...string) (cells [2]string) {
+		for i, members := range []bool{false, true} {
+			f := func(at int) string { return of(at, members, mentions...) }
+			cells[i] = alike(t, f, inAIP, inAIP2)
 		}
-		want = append(want, []string{row.name, cell(false), cell(true)})
+		return cells
 	}
-	mapped(t, header("`mentions`", "command for a task", "command for members"), want)
+	got := [][2]string{cells("", "null", "[]"), cells(`"all"`, `["all"]`), cells(`["P"]`)}
+	want := [][2]string{
+		{"all members", "no member"}, {"all members", "all members"}, {"the member P", "the member P"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("members of commands for a task and for members (-want +got):\n%s", diff)
+	}
+	says(t, "`mentions` list AICs, without regard to case, or are `\"all\"`; without them (missing, `null`, `[]`) a "+
+		"command for a task means all members, one for members none.")
 }
 
 // TestDocsMappingPublications: what a member publishes is what the page shows.

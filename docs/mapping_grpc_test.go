@@ -18,7 +18,7 @@ import (
 func TestDocsMappingGRPC(t *testing.T) {
 	server := a2a.V1GRPCServer(false)
 	var want [][]string
-	for _, kind := range task.Kinds() {
+	for _, kind := range answeredKinds() {
 		err := task.Errorf(kind, "x")
 		st, info := new(status.Status), new(errdetails.ErrorInfo)
 		if err := proto.Unmarshal(server.AppendError(nil, nil, err), st); err != nil {

@@ -231,7 +231,7 @@ func TestDocsMappingMethods(t *testing.T) {
 	for at, c := range mappedClients[:inREST] {
 		toAgents[at] = requests(c)
 	}
-	var before, since, between [][]string
+	var want, between [][]string
 	for _, what := range mappedAsks {
 		f := func(at int) string {
 			sent := toAgents[min(at, in10)][what]
@@ -243,30 +243,26 @@ func TestDocsMappingMethods(t *testing.T) {
 			}
 			return quoted(found[at][what]...) + "*"
 		}
-		cells := []string{what, alike(t, f, inAIP, inAIP2), f(inLegacy), f(in03)}
-		if strings.Join(cells[1:], "") != "–––" {
-			before = append(before, cells)
-		}
-		cells = []string{what, alike(t, f, in10, inREST), quoted(rest[what]...)}
-		if strings.Join(cells[1:], "") != "––" {
-			since = append(since, cells)
-		}
-		if cells = []string{what, quoted(old[what]...)}; cells[1] != "–" {
+		want = append(want, []string{what, alike(t, f, inAIP, inAIP2), f(inLegacy), f(in03), alike(t, f, in10, inREST),
+			quoted(rest[what]...)})
+		if cells := []string{what, quoted(old[what]...)}; cells[1] != "–" {
 			between = append(between, cells)
 		}
 	}
-	mapped(t, header("request", "aip, aip/2", "a2a/legacy", "a2a/0.3"), merged(before, 0))
-	mapped(t, header("request", "a2a/1.0", "a2a/1.0-rest"), since)
+	mapped(t, header("request", "aip, aip/2", "a2a/legacy", "a2a/0.3", "a2a/1.0", "a2a/1.0-rest"), merged(want, 0))
 	// Below /v1 HTTP+JSON of 0.3 has the paths of 1.0, but for the extended card.
-	for i, row := range since {
-		want := strings.ReplaceAll(row[2], " /", " /v1/")
+	var below [][]string
+	for _, row := range want {
+		cell := strings.ReplaceAll(row[5], " /", " /v1/")
 		if row[0] == "the extended card" {
-			want = quoted("GET /v1/card")
+			cell = quoted("GET /v1/card")
 		}
-		if i >= len(between) || !slices.Equal(between[i], []string{row[0], want}) {
-			t.Errorf("a2a/0.3-rest has the requests %v, and 1.0 %v", between, since)
-			break
+		if cell != "–" {
+			below = append(below, []string{row[0], cell})
 		}
+	}
+	if diff := cmp.Diff(below, between); diff != "" {
+		t.Errorf("a2a/0.3-rest has other requests than 1.0 (-1.0 +0.3):\n%s", diff)
 	}
 }
 
@@ -426,7 +422,17 @@ func TestDocsMappingIDs(t *testing.T) {
 		f := func(at int) string { return id(at, r.path(at), r.madeHere, r.of) }
 		want = append(want, []string{r.what, alike(t, f, inAIP, inAIP2), f(inLegacy), alike(t, f, in03, in10, inREST)})
 	}
-	mapped(t, header("id", "aip, aip/2", "a2a/legacy", "a2a/0.3, a2a/1.0, a2a/1.0-rest"), want)
+	origins := [][]string{ // in AIP, in a2a/legacy, in later A2A
+		{"task", "the caller's", "the caller's", "the gateway's"},
+		{"session", "the caller's, or the gateway's", "the caller's, or the gateway's", "the caller's, or the gateway's"},
+		{"message", "the caller's, or none", "none", "the caller's"},
+	}
+	if diff := cmp.Diff(origins, want); diff != "" {
+		t.Errorf("the origin of ids (-want +got):\n%s", diff)
+	}
+	says(t, "Callers name tasks in AIP and `a2a/legacy`, the gateway in later A2A; callers name sessions (`sessionId`, "+
+		"`contextId`), or the gateway does; messages have the caller's id or none in AIP, none in `a2a/legacy`, the "+
+		"caller's in later A2A")
 
 	made := translate.TaskID(make([]byte, 17))
 	if !regexp.MustCompile(`^gw-[a-z2-7]{26}$`).MatchString(made) || !translate.MadeHere(made) {
@@ -449,5 +455,10 @@ func TestDocsMappingIDs(t *testing.T) {
 		}
 		want = append(want, row)
 	}
-	mapped(t, header("answer to", "a2a/legacy", "a2a/0.3", "a2a/1.0"), want)
+	histories := [][]string{{"a message that is sent", "none", "none", "all"}, {"get", "none", "all", "all"}}
+	if diff := cmp.Diff(histories, want); diff != "" {
+		t.Errorf("histories by default, in A2A (-want +got):\n%s", diff)
+	}
+	says(t, "Without a `historyLength`, an A2A answer to a message has the history in `a2a/1.0` alone, an answer to "+
+		"`get` from `a2a/0.3` on.")
 }
