@@ -79,7 +79,7 @@ func TestDocsMappingContent(t *testing.T) {
 		rows = append(rows, row)
 	}
 	mapped(t, header("item", "aip", "a2a/legacy", "a2a/0.3", "a2a/1.0"), rows)
-	mapped(t, header("dialect", "the product P"), artifacts)
+	mapped(t, header("dialect", "the product P"), merged(artifacts, 0))
 }
 
 func TestDocsMappingAgentContent(t *testing.T) {
@@ -133,21 +133,19 @@ func TestDocsMappingAgentContent(t *testing.T) {
 
 	want = nil
 	for _, r := range []struct {
-		at       []int
-		artifact string
+		at        []int
+		artifacts []string
 	}{
-		{[]int{inLegacy}, `{"parts":[{"text":"T"}]}`},
-		{[]int{inLegacy}, `{"index":1,"name":"N"}`},
-		{[]int{in03, in10}, `{"artifactId":"A","name":"N"}`},
-		{[]int{in03, in10}, `{"name":"N"}`},
-		{[]int{in03, in10}, `{"parts":[{"text":"T"}]}`},
-		{[]int{in03, in10}, `{"messageId":"M","parts":[]}`},
-		{[]int{inAIP}, `{"id":"A","name":"N"}`},
-		{[]int{inAIP}, `{"name":"N"}`},
-		{[]int{inAIP}, `{"dataItems":[]}`},
+		{[]int{inAIP}, []string{`{"id":"A","name":"N"}`, `{"name":"N"}`, `{"dataItems":[]}`}},
+		{[]int{inLegacy}, []string{`{"index":1,"name":"N"}`, `{"name":"N"}`, `{"parts":[{"text":"T"}]}`}},
+		{[]int{in03, in10}, []string{`{"artifactId":"A","name":"N"}`, `{"name":"N"}`, `{"parts":[{"text":"T"}]}`,
+			`{"messageId":"M","parts":[]}`}},
 	} {
-		f := func(at int) string { return quoted(answer(at, r.artifact).ID) }
-		want = append(want, []string{mappedNames(r.at...), quoted(r.artifact), alike(t, f, r.at...)})
+		row := []string{mappedNames(r.at...)}
+		for _, artifact := range r.artifacts {
+			row = append(row, alike(t, func(at int) string { return quoted(answer(at, artifact).ID) }, r.at...))
+		}
+		want = append(want, append(row, "–")[:5])
 	}
-	mapped(t, header("agent of", "artifact, or message", "the product's id"), want)
+	mapped(t, header("agent of", "id or index, and name", "name", "neither", "a Message `M`"), want)
 }
