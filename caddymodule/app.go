@@ -114,14 +114,14 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 // Provision sets up the app. It opens nothing, so that a configuration can be validated beside a running one.
 func (a *App) Provision(ctx caddy.Context) error {
 	a.access = ctx.Logger(new(caddyhttp.App)).Core()
+	if err := a.read(ctx); err != nil {
+		return err
+	}
 	events, err := ctx.App("events")
 	if err != nil {
 		return err
 	}
 	if err := events.(*caddyevents.App).On("stopping", a); err != nil {
-		return err
-	}
-	if err := a.read(ctx); err != nil {
 		return err
 	}
 	a.metrics = ctx.GetMetricsRegistry()

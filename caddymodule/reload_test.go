@@ -5,6 +5,7 @@ package caddymodule
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
@@ -56,5 +57,18 @@ func TestReload(t *testing.T) {
 				t.Error("the configuration is not loaded again")
 			}
 		})
+	}
+}
+
+// TestOtherAppFails holds that the reason is given when an app that this one needs cannot be set up.
+func TestOtherAppFails(t *testing.T) {
+	config := &caddy.Config{Admin: &caddy.AdminConfig{Disabled: true}}
+	ctx, err := caddy.ProvisionContext(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.AppsRaw = caddy.ModuleMap{"events": []byte(`{"subscriptions": [{"handlers": [{"handler": "none"}]}]}`)}
+	if _, err := ctx.LoadModuleByID("aip", nil); err == nil || !strings.Contains(err.Error(), "events.handlers.none") {
+		t.Errorf("the app says %v", err)
 	}
 }
