@@ -80,7 +80,7 @@ func openAdmin(n *node.Node) *operator.Admin {
 // forOperators returns what the configuration has for operators. partners are those of the members.
 func (a *App) forOperators(partners node.Partners) *operator.Configuration {
 	return &operator.Configuration{
-		TraceLink: a.Traces.of, Servers: a.Discovery.clients(), Keepers: a.Certificates.All,
+		TraceLink: a.Traces.of, Servers: a.Discovery.Clients(), Keepers: a.Certificates.All,
 		Settings: func(partner string) []adminapi.Setting {
 			is := func(p *node.Partner) bool { return p.Name == partner }
 			return a.members[slices.IndexFunc(partners, is)].settings()

@@ -20,11 +20,13 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/aip-gateway/aip-gateway/acps/registry"
+	"github.com/aip-gateway/aip-gateway/caddymodule/acps"
 	"github.com/aip-gateway/aip-gateway/caddymodule/agents"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 	"github.com/aip-gateway/aip-gateway/caddymodule/store"
+	"github.com/aip-gateway/aip-gateway/caddymodule/webhooks"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/operator"
@@ -39,7 +41,7 @@ type App struct {
 	StoreRaw json.RawMessage `json:"store,omitempty" caddy:"namespace=aip.stores inline_key=driver"`
 
 	// Webhooks, and pushes of agents. See docs/webhooks.md.
-	Notify Notify `json:"notify,omitzero"`
+	Notify webhooks.Config `json:"notify,omitzero"`
 
 	// Links to traces.
 	Traces Traces `json:"traces,omitzero"`
@@ -64,15 +66,15 @@ type App struct {
 	AMP *AMP `json:"amp,omitempty"`
 
 	// Discovery servers (ADP) for `caddy aip discover check`.
-	Discovery *Discovery `json:"discovery,omitempty"`
+	Discovery *acps.Discovery `json:"discovery,omitempty"`
 
 	// Servers with the places of agents given by their AIC: registries first, then discovery servers, then agent. See
 	// docs/discovery.md#agents-by-their-aic. Default: registry, if it is set.
-	Find *Find `json:"find,omitempty"`
+	Find *acps.Find `json:"find,omitempty"`
 
 	// The registry of ACPs 2 for Partners with aic registered. A Partner disabled there takes no calls. See
 	// docs/discovery.md#registering-it. Default: none.
-	Registry *Registry `json:"registry,omitempty"`
+	Registry *acps.Registry `json:"registry,omitempty"`
 
 	// The authority of ACPs for the certificates of Partners. Sites show these by get_certificate aip, connections by
 	// client_cert aip. See docs/certificates.md. Default: none.
@@ -147,10 +149,10 @@ func (a *App) read(ctx caddy.Context) (err error) {
 		return err
 	}
 	if a.Registry != nil {
-		if a.account, err = a.Registry.account(ctx.Storage()); err != nil {
+		if a.account, err = a.Registry.Account(ctx.Storage()); err != nil {
 			return err
 		}
-		if a.feed, err = a.Registry.feed(); err != nil {
+		if a.feed, err = a.Registry.Feed(&process.Feeds, logOf("aip")); err != nil {
 			return err
 		}
 		a.active = node.NewActive(a.feed, a.account)
@@ -164,12 +166,12 @@ func (a *App) read(ctx caddy.Context) (err error) {
 			return err
 		}
 	}
-	err = errors.Join(a.loadStore(ctx), a.Notify.provision(), a.pki.Ask(a.Revocation), a.AMP.provision(),
-		a.Discovery.provision(), a.Find.provision(a.Registry))
+	err = errors.Join(a.loadStore(ctx), a.Notify.Provision(), a.pki.Ask(a.Revocation), a.AMP.provision(),
+		a.Discovery.Provision(), a.Find.Provision(a.Registry, &process.Feeds, logOf("aip")))
 	if a.Certificates != nil {
 		var follow func() (*node.Feed, error)
 		if a.Registry != nil {
-			follow = a.Registry.feed
+			follow = func() (*node.Feed, error) { return a.Registry.Feed(&process.Feeds, logOf("aip")) }
 		}
 		err = errors.Join(err, a.Certificates.Provision(ctx.Storage(), follow))
 	}
@@ -181,13 +183,13 @@ func (a *App) PKI() *pki.Host { return &a.pki }
 
 // Validate checks the configuration.
 func (a *App) Validate() error {
-	return cmp.Or(conf.NotNegative("drain", a.Drain), a.Notify.validate(), a.Traces.validate())
+	return cmp.Or(conf.NotNegative("drain", a.Drain), a.Notify.Validate(), a.Traces.validate())
 }
 
 // checkWritten checks what stands in a Caddyfile, and changes nothing.
 func (a *App) checkWritten() error {
 	c := App{Drain: a.Drain, Notify: a.Notify, Traces: a.Traces}
-	c.Notify.fillDefaults()
+	c.Notify.FillDefaults()
 	_, err := readIdentities(a.Identities)
 	if err == nil && a.written != nil {
 		err = a.written.CheckWritten()
@@ -240,13 +242,13 @@ func (a *App) Start() error {
 	a.findSenders()
 	a.warnOfAddresses()
 	a.pki.FollowSources()
-	a.Find.start()
+	a.Find.Start()
 	var account pki.RegistryAccount
 	if a.account != nil {
 		account = a.account
 	}
 	a.Certificates.Start(aicsOf(a.members), a.pki.Checkers(), account, logOf("aip"))
-	a.Notify.guard.Closed = a.closedPlaces()
+	a.Notify.Guard().Closed = a.closedPlaces()
 	a.pki.Loaded = a.loadedCertificates()
 	a.mounts = make(map[string][]*Gateway)
 	for _, g := range a.members {
@@ -254,7 +256,7 @@ func (a *App) Start() error {
 	}
 	partners := partnersOf(a.members)
 	a.operated = a.forOperators(partners)
-	settings := node.Settings{Notify: *a.Notify.config(), Partners: partners, Drain: time.Duration(a.Drain),
+	settings := node.Settings{Notify: *a.Notify.Config(dialectOf), Partners: partners, Drain: time.Duration(a.Drain),
 		Active: a.active, AUN: a.AUN.config(a), Monitoring: a.AMP.config(a), Host: a}
 	settings.Notify.Certificates = shownTo(a.members, a.Certificates)
 	if err := a.configuration.Start(settings); err != nil {
@@ -278,7 +280,7 @@ func (a *App) Stop() error {
 // Cleanup releases the store as soon as no request of this configuration is in flight.
 func (a *App) Cleanup() error {
 	a.pki.LeaveSources()
-	a.Find.stop()
+	a.Find.Stop()
 	a.Certificates.Close()
 	if a.feed != nil {
 		a.feed.Leave()

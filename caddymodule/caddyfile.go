@@ -9,10 +9,12 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/acps"
 	"github.com/aip-gateway/aip-gateway/caddymodule/agents"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 	"github.com/aip-gateway/aip-gateway/caddymodule/proof"
+	"github.com/aip-gateway/aip-gateway/caddymodule/webhooks"
 )
 
 func init() {
@@ -74,9 +76,9 @@ func (a *App) readFrom(p *conf.Parser) {
 		"issuer":     pki.IssuerOption(p, &a.Issuer),
 		"revocation": pki.RevocationOption(p, &a.Revocation),
 		"amp":        ampOption(p, &a.AMP),
-		"discovery":  discoveryOption(p, &a.Discovery),
-		"find":       findOption(p, &a.Find),
-		"registry":   registryOption(p, &a.Registry),
+		"discovery":  acps.DiscoveryOption(p, &a.Discovery),
+		"find":       acps.FindOption(p, &a.Find),
+		"registry":   acps.RegistryOption(p, &a.Registry),
 
 		"certificates": pki.CertificatesOption(p, &a.Certificates),
 		"traces":       p.Section(conf.Options{"link": p.Word(&a.Traces.Link)}),
@@ -94,7 +96,7 @@ func (a *App) readFrom(p *conf.Parser) {
 //		callback        <url>
 //		keep_bodies
 //	}
-func notifyOption(p *conf.Parser, n *Notify) func() {
+func notifyOption(p *conf.Parser, n *webhooks.Config) func() {
 	return p.Section(conf.Options{
 		"attempts":        p.Number(&n.Attempts),
 		"timeout":         p.Duration(&n.Timeout),

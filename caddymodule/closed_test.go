@@ -70,7 +70,7 @@ func TestClosedPlaces(t *testing.T) {
 		{Host: "agent.example.com", Port: 443, Names: []string{"agent.example.com"}},
 		{Host: "partner.example.com", Port: 443, Names: []string{"partner.example.com"}},
 	}
-	got := running().newest().Notify.guard.Closed
+	got := running().newest().Notify.Guard().Closed
 	for _, all := range [][]egress.Place{got, want} {
 		slices.SortFunc(all, func(a, b egress.Place) int {
 			return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Port, b.Port), slices.Compare(a.Names, b.Names))

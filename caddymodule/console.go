@@ -215,22 +215,10 @@ func (a *App) judgeConsoles() error {
 // Operators implements doctor.ConsoleHandler.
 func (c *Console) Operators() (allow []string, public bool) { return c.Allow, c.Public }
 
-// Mount implements doctor.PartnerHandler.
-func (g *Gateway) Mount() string { return g.BasePath }
-
-// HandedOn implements doctor.PartnerHandler.
-func (g *Gateway) HandedOn() (roots []string, some bool) {
-	if h := g.Identity.ClientCertHeader; h != nil {
-		return h.TrustPool, true
-	}
-	return nil, false
-}
-
 // Interface guards.
 var (
 	_ caddy.Provisioner           = (*Console)(nil)
 	_ caddyhttp.MiddlewareHandler = (*Console)(nil)
 	_ caddyfile.Unmarshaler       = (*Console)(nil)
 	_ doctor.ConsoleHandler       = (*Console)(nil)
-	_ doctor.PartnerHandler       = (*Gateway)(nil)
 )

@@ -17,6 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/agents"
+	"github.com/aip-gateway/aip-gateway/caddymodule/bounds"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/caddymodule/proof"
 	"github.com/aip-gateway/aip-gateway/front/httpfront"
@@ -104,10 +105,10 @@ type Gateway struct {
 	Completion string `json:"completion,omitempty"`
 
 	// Defaults for tasks without their own.
-	Timeouts Timeouts `json:"timeouts,omitzero"`
+	Timeouts bounds.Timeouts `json:"timeouts,omitzero"`
 
 	// Bounds of a request, of a Leader, and of all: see docs/production.md#limits-and-what-happens-at-them.
-	Limits Limits `json:"limits,omitzero"`
+	Limits bounds.Limits `json:"limits,omitzero"`
 
 	// Silence on a stream before a comment is sent. At least 1s. Default: 15s.
 	Heartbeat caddy.Duration `json:"heartbeat,omitempty"`
@@ -308,9 +309,21 @@ func (g *Gateway) hosts() []string {
 	return doctor.HostsOf(way.Site)
 }
 
+// Mount implements doctor.PartnerHandler.
+func (g *Gateway) Mount() string { return g.BasePath }
+
+// HandedOn implements doctor.PartnerHandler.
+func (g *Gateway) HandedOn() (roots []string, some bool) {
+	if h := g.Identity.ClientCertHeader; h != nil {
+		return h.TrustPool, true
+	}
+	return nil, false
+}
+
 // Interface guards.
 var (
 	_ caddy.Provisioner           = (*Gateway)(nil)
 	_ caddy.CleanerUpper          = (*Gateway)(nil)
 	_ caddyhttp.MiddlewareHandler = (*Gateway)(nil)
+	_ doctor.PartnerHandler       = (*Gateway)(nil)
 )

@@ -254,10 +254,10 @@ func (t *GroupTLS) config(repl *caddy.Replacer, own pki.Presenter) (*tls.Config,
 // egress returns to which addresses brokers are connected to. The settings have been checked.
 func (g *Group) egress(app *App) *egress.Policy {
 	if len(g.AllowNetworks) == 0 {
-		return app.Notify.guard
+		return app.Notify.Guard()
 	}
 	p, _ := conf.Networks(g.AllowNetworks)
-	p.Closed = app.Notify.guard.Closed
+	p.Closed = app.Notify.Guard().Closed
 	return &p
 }
 

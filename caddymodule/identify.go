@@ -16,6 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/bounds"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/caddymodule/proof"
@@ -135,7 +136,7 @@ func (i *Identify) Provision(ctx caddy.Context) error {
 			Process: &process.Process, Callers: callers, Guard: &identity.Guard{Mode: i.mode()},
 			Revocation:     &app.(*App).configuration.Trust,
 			Limits:         jsonrpc.Limits{Bytes: limits.Body, Depth: jsonrpc.DefaultDepth},
-			Memory:         limit.Limits{Total: limits.Memory, PerLeader: limits.memoryPerLeader()},
+			Memory:         limit.Limits{Total: limits.Memory, PerLeader: limits.MemoryPerLeader()},
 			MemoryPatience: memoryPatience,
 			Streaming:      gateway.Streaming{Drain: process.Exiting},
 		}),
@@ -250,9 +251,9 @@ func (i *Identify) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 }
 
 // limits returns the limits with their defaults.
-func (i *Identify) limits() Limits {
-	l := Limits{Body: i.Limits.Body, Memory: i.Limits.Memory}
-	l.fillDefaults()
+func (i *Identify) limits() bounds.Limits {
+	l := bounds.Limits{Body: i.Limits.Body, Memory: i.Limits.Memory}
+	l.FillDefaults()
 	return l
 }
 
@@ -264,7 +265,7 @@ func (i *Identify) check() error {
 	if err != nil {
 		err = fmt.Errorf("callers: %w", err)
 	}
-	return cmp.Or(conf.BasePath(i.BasePath), limits.check(), err, proofs.Check())
+	return cmp.Or(conf.BasePath(i.BasePath), limits.Check(), err, proofs.Check())
 }
 
 // MatchMethod matches requests by a method, such as message/send, or by a command, such as start, of an aip_identify

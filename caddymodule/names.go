@@ -149,7 +149,7 @@ func partnersOf(members []*Gateway) (all node.Partners) {
 		p := &node.Partner{Name: g.name(), Title: g.title(), AIC: g.AIC, Agent: g.Agent.Name(),
 			URL: g.mountURL(), PublicURL: g.publicURL(), Assignee: g.Agent.Assignee(),
 			Confirm: g.Completion == completionConfirm, MaxRuns: g.Agent.MaxRuns,
-			Memory: limit.Limits{Total: g.Limits.Memory, PerLeader: g.Limits.memoryPerLeader()},
+			Memory: limit.Limits{Total: g.Limits.Memory, PerLeader: g.Limits.MemoryPerLeader()},
 			Check:  time.Duration(g.Agent.Check), Compared: g.compared,
 			Gateway: g.gateway, Policy: g.policy, AAC: g.aac, Issuers: g.verifiers(),
 			Group: g.Group.config(g), Permits: g.permits}

@@ -183,8 +183,8 @@ func (g *Gateway) fillDefaults() {
 	conf.OrDefault(&g.WriteTimeout, caddy.Duration(30*time.Second))
 	g.Agent.FillDefaults()
 	g.Card.fillDefaults()
-	g.Timeouts.fillDefaults()
-	g.Limits.fillDefaults()
+	g.Timeouts.FillDefaults()
+	g.Limits.FillDefaults()
 	g.Group.fillDefaults()
 	g.BasePath = strings.TrimSuffix(g.BasePath, "/")
 }
@@ -214,7 +214,7 @@ func (g *Gateway) check() error {
 		return fmt.Errorf("write_timeout: %s is too short; use a second or more", time.Duration(g.WriteTimeout))
 	}
 	return cmp.Or(g.checkTitle(), conf.PublicURL("public_url", g.PublicURL), g.checkAID(),
-		g.Identity.Check(), g.Agent.Validate(), g.checkCard(), g.Timeouts.check(), g.Limits.check(), g.checkCallers(),
+		g.Identity.Check(), g.Agent.Validate(), g.checkCard(), g.Timeouts.Check(), g.Limits.Check(), g.checkCallers(),
 		g.Group.check(g.AIC != "" || g.registered, g.Callers), g.AAC.check(g), g.checkPolicy())
 }
 
@@ -295,7 +295,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 	if err != nil {
 		return c, fmt.Errorf("agent: %w", err)
 	}
-	if err := g.app.Find.findAgent(&g.Agent, &agent); err != nil {
+	if err := g.app.Find.FindAgent(&g.Agent, &agent); err != nil {
 		return c, fmt.Errorf("agent: %w", err)
 	}
 	actor := ""
@@ -335,8 +335,8 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		Ready:   g.app.configuration.Ready,
 		Partner: partner.Config{
 			Name:        g.name(),
-			Terms:       g.Timeouts.terms(),
-			MaxAwaiting: g.Timeouts.maxAwaiting(),
+			Terms:       g.Timeouts.Terms(),
+			MaxAwaiting: g.Timeouts.MaxAwaiting(),
 			MaxEvents:   events,
 			MaxBytes:    bytes,
 			MaxTasks:    g.Limits.TasksPerLeader,
@@ -364,7 +364,7 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		Watch:          g.watch(),
 		Blocking:       time.Duration(g.Timeouts.Blocking),
 		Limits:         jsonrpc.Limits{Bytes: g.Limits.Body, Depth: jsonrpc.DefaultDepth},
-		Memory:         limit.Limits{Total: g.Limits.Memory, PerLeader: g.Limits.memoryPerLeader()},
+		Memory:         limit.Limits{Total: g.Limits.Memory, PerLeader: g.Limits.MemoryPerLeader()},
 		MemoryPatience: memoryPatience,
 		Streaming: gateway.Streaming{
 			Patience:     streamPatience * time.Duration(g.WriteTimeout),

@@ -25,6 +25,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/operator/adminapi"
+	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/aip/acs"
 )
 
@@ -118,6 +120,27 @@ func (g *Gateway) order(ctx context.Context) (o registry.Order, err error) {
 		found, err := acs.Diff(body, registered)
 		return slices.ContainsFunc(found, func(d acs.Difference) bool { return !d.AtMount() }), err
 	}}, nil
+}
+
+// register registers the Partner, as an agent or, with an ontology, as an entity of it. The record may be there beside
+// an error; without it nothing was sent.
+func (g *Gateway) register(ctx context.Context, order *adminapi.RegistrationOrder) (*registry.Record, error) {
+	what, err := g.order(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o := g.app.Registry.Ontology
+	if o == nil {
+		what.NewVersion, what.Resubmit = order.NewVersion, order.Resubmit
+		return g.app.account.Register(ctx, what)
+	}
+	aic, at, err := o.Open(g.app.Registry)
+	if err != nil {
+		return nil, task.Errorf(task.UnsupportedOperation, "%v", err)
+	}
+	defer at.Close()
+	return g.app.account.RegisterEntity(ctx, registry.Entity{Partner: what.Partner, ACS: what.ACS, Ontology: aic, At: at,
+		NewVersion: order.NewVersion})
 }
 
 // followRegistrations asks the registry what has become of submissions, until the configuration ends.

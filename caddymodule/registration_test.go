@@ -20,6 +20,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/acps/registry"
 	"github.com/aip-gateway/aip-gateway/acps/registry/registrytest"
+	"github.com/aip-gateway/aip-gateway/caddymodule/acps"
 	"github.com/aip-gateway/aip-gateway/caddymodule/agents"
 	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 )
@@ -92,7 +93,7 @@ func followed(t *testing.T, g *Gateway, a *registry.Account, loads func()) {
 	if g.app == nil {
 		g.app = new(App)
 	}
-	g.app.account, g.app.Registry = a, &Registry{Poll: caddy.Duration(20 * time.Millisecond)}
+	g.app.account, g.app.Registry = a, &acps.Registry{Poll: caddy.Duration(20 * time.Millisecond)}
 	g.app.admin = adminAPI{host: address.String(), at: caddy.NetworkAddress{Network: "tcp", Host: address.IP.String(),
 		StartPort: uint(address.Port), EndPort: uint(address.Port)}}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -198,19 +199,19 @@ func TestEntityAtMount(t *testing.T) {
 // TestRegistryInJSON: settings that would do nothing are refused.
 func TestRegistryInJSON(t *testing.T) {
 	for _, tt := range []struct {
-		settings Registry
+		settings acps.Registry
 		err      string
 	}{
-		{settings: Registry{User: "a", Password: "b"}},
-		{settings: Registry{Issuer: "https://login.example"}},
-		{settings: Registry{Issuer: "https://login.example", ClientID: "c", ClientSecret: "d"}},
-		{Registry{Issuer: "https://login.example", Password: "b"}, "password belongs to user"},
-		{Registry{User: "a", Password: "b", ClientID: "c"}, "client_id and client_secret belong to issuer"},
-		{Registry{User: "a", Password: "b", ClientSecret: "d"}, "client_id and client_secret belong to issuer"},
+		{settings: acps.Registry{User: "a", Password: "b"}},
+		{settings: acps.Registry{Issuer: "https://login.example"}},
+		{settings: acps.Registry{Issuer: "https://login.example", ClientID: "c", ClientSecret: "d"}},
+		{acps.Registry{Issuer: "https://login.example", Password: "b"}, "password belongs to user"},
+		{acps.Registry{User: "a", Password: "b", ClientID: "c"}, "client_id and client_secret belong to issuer"},
+		{acps.Registry{User: "a", Password: "b", ClientSecret: "d"}, "client_id and client_secret belong to issuer"},
 	} {
 		tt.settings.URL = "https://registry.example"
 		for range 2 { // settings are checked, and then used
-			_, err := tt.settings.account(nil)
+			_, err := tt.settings.Account(nil)
 			if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 				t.Errorf("%+v: %v, want %q", tt.settings, err, tt.err)
 			}

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package acps
 
 import (
 	"cmp"
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -19,8 +19,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/node"
-	"github.com/aip-gateway/aip-gateway/operator/adminapi"
-	"github.com/aip-gateway/aip-gateway/task"
 )
 
 // Registry is a registry of ACPs 2, in which Partners are registered.
@@ -55,7 +53,7 @@ type Registry struct {
 	Ontology *Ontology `json:"ontology,omitempty"`
 }
 
-// registryOption returns what reads the option registry. Syntax:
+// RegistryOption returns what reads the option registry. Syntax:
 //
 //	registry <url> {
 //		user     <name> <password>
@@ -64,7 +62,7 @@ type Registry struct {
 //		poll     <duration>
 //		ontology <cert> <key> [<url>]
 //	}
-func registryOption(p *conf.Parser, into **Registry) func() {
+func RegistryOption(p *conf.Parser, into **Registry) func() {
 	return func() {
 		r := new(Registry)
 		*into = r
@@ -95,9 +93,9 @@ const (
 	defaultClient = "registry-cli" // that of the reference
 )
 
-// account returns the account at the registry; nil without the option. What it keeps is in a storage, which may be nil
+// Account returns the account at the registry; nil without the option. What it keeps is in a storage, which may be nil
 // where only the settings are checked.
-func (r *Registry) account(s registry.Storage) (*registry.Account, error) {
+func (r *Registry) Account(s registry.Storage) (*registry.Account, error) {
 	if r == nil {
 		return nil, nil
 	}
@@ -128,7 +126,7 @@ func (r *Registry) open(s registry.Storage) (*registry.Account, error) {
 		return nil, fmt.Errorf("poll is %s, but must be %s or more", time.Duration(r.Poll), minPoll)
 	}
 	if r.Ontology != nil {
-		if _, _, err := r.Ontology.open(r); err != nil {
+		if _, _, err := r.Ontology.Open(r); err != nil {
 			return nil, err
 		}
 	}
@@ -175,8 +173,8 @@ func (r *Registry) server() (s FindServer, err error) {
 	return s, nil
 }
 
-// feed returns the feed of the registry.
-func (r *Registry) feed() (*node.Feed, error) {
+// Feed returns the feed of the registry, one of those of all configurations.
+func (r *Registry) Feed(of *node.Feeds, log *slog.Logger) (*node.Feed, error) {
 	s, err := r.server()
 	if err != nil {
 		return nil, err
@@ -185,7 +183,7 @@ func (r *Registry) feed() (*node.Feed, error) {
 	if err != nil {
 		return nil, err
 	}
-	return process.Feeds.Use(strings.TrimRight(s.URL, "/"), roots, logOf("aip"))
+	return of.Use(strings.TrimRight(s.URL, "/"), roots, log)
 }
 
 // readSecret returns what reads a secret anew, whose file may have changed.
@@ -227,8 +225,8 @@ func ontologyOption(p *conf.Parser, into **Ontology) func() {
 var errNoEntities = errors.New("ontology needs oidc, and so a registry of ACPs 2.2: one of ACPs 2.1 keeps no names " +
 	"for the certificate of an entity, so that no Leader would accept it for the Partner's host")
 
-// open reads the certificate. It returns the AIC in it, and the client that shows it to the registry.
-func (o *Ontology) open(r *Registry) (aic string, at *registry.Client, err error) {
+// Open reads the certificate. It returns the AIC in it, and the client that shows it to the registry.
+func (o *Ontology) Open(r *Registry) (aic string, at *registry.Client, err error) {
 	pair, err := certfile.ReadPair(caddy.NewReplacer(), o.Cert, o.Key)
 	if err != nil {
 		return "", nil, fmt.Errorf("ontology: %w", err)
@@ -257,25 +255,4 @@ func (o *Ontology) open(r *Registry) (aic string, at *registry.Client, err error
 		return "", nil, fmt.Errorf("ontology: %w", err)
 	}
 	return string(named), at, nil
-}
-
-// register registers the Partner, as an agent or, with an ontology, as an entity of it. The record may be there beside
-// an error; without it nothing was sent.
-func (g *Gateway) register(ctx context.Context, order *adminapi.RegistrationOrder) (*registry.Record, error) {
-	what, err := g.order(ctx)
-	if err != nil {
-		return nil, err
-	}
-	o := g.app.Registry.Ontology
-	if o == nil {
-		what.NewVersion, what.Resubmit = order.NewVersion, order.Resubmit
-		return g.app.account.Register(ctx, what)
-	}
-	aic, at, err := o.open(g.app.Registry)
-	if err != nil {
-		return nil, task.Errorf(task.UnsupportedOperation, "%v", err)
-	}
-	defer at.Close()
-	return g.app.account.RegisterEntity(ctx, registry.Entity{Partner: what.Partner, ACS: what.ACS, Ontology: aic, At: at,
-		NewVersion: order.NewVersion})
 }

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package acps
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/aip-gateway/aip-gateway/node"
 )
 
 // TestNoSuchSetting holds that settings are refused, in JSON too, that a registry does not have.
 func TestNoSuchSetting(t *testing.T) {
 	f := &Find{Registries: []FindServer{{URL: "https://a.example", Cert: "cert.pem", Key: "key.pem"}}}
-	t.Cleanup(f.stop)
-	if err := f.provision(nil); err == nil || !strings.Contains(err.Error(), "a registry is shown no certificate") {
+	t.Cleanup(f.Stop)
+	err := f.Provision(nil, new(node.Feeds), slog.New(slog.DiscardHandler))
+	if err == nil || !strings.Contains(err.Error(), "a registry is shown no certificate") {
 		t.Errorf("of find, the error is %v", err)
 	}
 }
@@ -22,7 +26,8 @@ func TestAgentTwice(t *testing.T) {
 	f := &Find{Agents: []FoundAgent{
 		{AIC: aic, URL: "https://a.example"}, {AIC: strings.ToLower(aic), URL: "https://b.example"},
 	}}
-	if err := f.provision(nil); err == nil || !strings.Contains(err.Error(), "find: agent: "+aic+" is given twice") {
+	err := f.Provision(nil, new(node.Feeds), slog.New(slog.DiscardHandler))
+	if err == nil || !strings.Contains(err.Error(), "find: agent: "+aic+" is given twice") {
 		t.Errorf("the error is %v", err)
 	}
 }

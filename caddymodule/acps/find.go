@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package acps
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"strconv"
 
@@ -63,7 +64,7 @@ type FoundAgent struct {
 	Dialect string `json:"dialect,omitempty"`
 }
 
-// findOption returns what reads the option. Syntax:
+// FindOption returns what reads the option. Syntax:
 //
 //	find {
 //		registry  [<url>] {
@@ -75,7 +76,7 @@ type FoundAgent struct {
 //		}
 //		agent <aic> <url> [<dialect>]
 //	}
-func findOption(p *conf.Parser, into **Find) func() {
+func FindOption(p *conf.Parser, into **Find) func() {
 	return func() {
 		f := new(Find)
 		*into = f
@@ -115,9 +116,9 @@ func findServerOption(p *conf.Parser, kind string, into *[]FindServer) func() {
 	}
 }
 
-// provision reads files, and sends nothing. stop must be called afterwards. own is the app's option registry; nil for
-// none.
-func (f *Find) provision(own *Registry) error {
+// Provision reads files, and sends nothing. Stop must be called afterwards. own is the app's option registry; nil for
+// none. feeds are those of all configurations.
+func (f *Find) Provision(own *Registry, feeds *node.Feeds, log *slog.Logger) error {
 	if f == nil {
 		return nil
 	}
@@ -127,7 +128,7 @@ func (f *Find) provision(own *Registry) error {
 	}
 	var sources []locate.Source
 	for i := range registries {
-		s, err := f.registry(&registries[i], own)
+		s, err := f.registry(&registries[i], own, feeds, log)
 		if err != nil {
 			return fmt.Errorf("find: registry: %w", err)
 		}
@@ -159,7 +160,8 @@ func (f *Find) provision(own *Registry) error {
 }
 
 // registry returns a registry as a source, with its feed.
-func (f *Find) registry(s *FindServer, own *Registry) (source locate.Source, err error) {
+func (f *Find) registry(s *FindServer, own *Registry, feeds *node.Feeds, log *slog.Logger) (source locate.Source,
+	err error) {
 	switch {
 	case s.Cert+s.Key != "":
 		return source, errors.New("a registry is shown no certificate; leave cert and key out")
@@ -183,7 +185,7 @@ func (f *Find) registry(s *FindServer, own *Registry) (source locate.Source, err
 	if err != nil {
 		return source, err
 	}
-	feed, err := process.Feeds.Use(client.URL(), roots, logOf("aip"))
+	feed, err := feeds.Use(client.URL(), roots, log)
 	if err != nil {
 		return source, err
 	}
@@ -224,8 +226,8 @@ func (a *FoundAgent) agent() (agent locate.Agent, err error) {
 	return agent, nil
 }
 
-// start begins to follow the registries.
-func (f *Find) start() {
+// Start begins to follow the registries.
+func (f *Find) Start() {
 	if f == nil {
 		return
 	}
@@ -234,8 +236,8 @@ func (f *Find) start() {
 	}
 }
 
-// stop ends the use of the feeds.
-func (f *Find) stop() {
+// Stop ends the use of the feeds.
+func (f *Find) Stop() {
 	if f == nil {
 		return
 	}
@@ -293,8 +295,8 @@ func (f *agentFinder) lost(call func(*task.Error)) (stop func()) {
 	}
 }
 
-// findAgent has an agent that is given by its AIC found, and its turns end when it is disabled.
-func (f *Find) findAgent(a *agents.Config, c *gateway.AgentConfig) error {
+// FindAgent has an agent that is given by its AIC found, and its turns end when it is disabled.
+func (f *Find) FindAgent(a *agents.Config, c *gateway.AgentConfig) error {
 	switch {
 	case a.AIC == "":
 		return nil

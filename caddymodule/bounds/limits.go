@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package bounds
 
 import (
 	"cmp"
@@ -30,7 +30,8 @@ type Limits struct {
 	Memory int64 `json:"memory,omitempty"`
 }
 
-func (l *Limits) fillDefaults() {
+// FillDefaults sets what the configuration leaves out.
+func (l *Limits) FillDefaults() {
 	conf.OrDefault(&l.Streams, 20_000)
 	conf.OrDefault(&l.StreamsPerLeader, 1000)
 	conf.OrDefault(&l.TasksPerLeader, 100_000)
@@ -45,10 +46,11 @@ const leastBody = 4 << 20
 // system.
 func defaultMemory() int64 { return min(192<<20, debug.SetMemoryLimit(-1)/4) }
 
-// memoryPerLeader returns how many bytes one Leader may use: a request is held twice while it is decoded.
-func (l *Limits) memoryPerLeader() int64 { return max(l.Memory/4, 2*(int64(l.Body)+1)) }
+// MemoryPerLeader returns how many bytes one Leader may use: a request is held twice while it is decoded.
+func (l *Limits) MemoryPerLeader() int64 { return max(l.Memory/4, 2*(int64(l.Body)+1)) }
 
-func (l *Limits) check() error {
+// Check checks the settings.
+func (l *Limits) Check() error {
 	if err := cmp.Or(
 		conf.NotNegativeNumber("body", l.Body), conf.NotNegativeNumber("streams", l.Streams),
 		conf.NotNegativeNumber("streams_per_leader", l.StreamsPerLeader),
@@ -56,7 +58,7 @@ func (l *Limits) check() error {
 	); err != nil {
 		return fmt.Errorf("limits: %w", err)
 	}
-	if least := 2 * l.memoryPerLeader(); l.Memory < least { // or one Leader could use all of it
+	if least := 2 * l.MemoryPerLeader(); l.Memory < least { // or one Leader could use all of it
 		return fmt.Errorf("limits: memory is %d bytes, but must be at least %d, four times the size of body",
 			l.Memory, least)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package bounds
 
 import "testing"
 
@@ -19,9 +19,9 @@ func TestDefaultBody(t *testing.T) {
 		{Limits{Memory: 192 << 20, Body: 1 << 20}, 1 << 20, 48 << 20},
 	} {
 		l := c.set
-		l.fillDefaults()
-		if l.Body != c.body || l.memoryPerLeader() != c.perLeader || l.check() != nil {
-			t.Errorf("%+v: %+v, %v", c.set, l, l.check())
+		l.FillDefaults()
+		if l.Body != c.body || l.MemoryPerLeader() != c.perLeader || l.Check() != nil {
+			t.Errorf("%+v: %+v, %v", c.set, l, l.Check())
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package acps
 
 import (
 	"crypto/tls"
@@ -33,13 +33,13 @@ type Discovery struct {
 	client *http.Client
 }
 
-// discoveryOption returns what reads the option. Syntax:
+// DiscoveryOption returns what reads the option. Syntax:
 //
 //	discovery <url>... {
 //		ca          <file>...
 //		client_cert <cert> <key>
 //	}
-func discoveryOption(p *conf.Parser, into **Discovery) func() {
+func DiscoveryOption(p *conf.Parser, into **Discovery) func() {
 	return func() {
 		d := new(Discovery)
 		*into = d
@@ -53,8 +53,8 @@ func discoveryOption(p *conf.Parser, into **Discovery) func() {
 	}
 }
 
-// provision makes the client, which connects to nothing yet.
-func (d *Discovery) provision() error {
+// Provision makes the client, which connects to nothing yet.
+func (d *Discovery) Provision() error {
 	if d == nil {
 		return nil
 	}
@@ -96,8 +96,8 @@ func discoveryClient(ca []string, cert, key string) (*http.Client, error) {
 // askPatience is how long one answer of a discovery server may take.
 const askPatience = 5 * time.Second
 
-// clients return what asks the servers.
-func (d *Discovery) clients() (all []adp.Client) {
+// Clients return what asks the servers.
+func (d *Discovery) Clients() (all []adp.Client) {
 	if d == nil {
 		return nil
 	}

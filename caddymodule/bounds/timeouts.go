@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package bounds
 
 import (
 	"cmp"
@@ -28,28 +28,30 @@ type Timeouts struct {
 	AwaitingCompletion caddy.Duration `json:"awaiting_completion,omitempty"`
 }
 
-func (t *Timeouts) fillDefaults() {
+// FillDefaults sets what the configuration leaves out.
+func (t *Timeouts) FillDefaults() {
 	conf.OrDefault(&t.Response, caddy.Duration(25*time.Second))
 	conf.OrDefault(&t.Blocking, caddy.Duration(10*time.Minute))
 	conf.OrDefault(&t.AwaitingInput, caddy.Duration(24*time.Hour))
 	conf.OrDefault(&t.AwaitingCompletion, caddy.Duration(24*time.Hour))
 }
 
-func (t *Timeouts) check() error {
+// Check checks the settings.
+func (t *Timeouts) Check() error {
 	return cmp.Or(conf.NotNegative("timeouts: response", t.Response),
 		conf.NotNegative("timeouts: blocking", t.Blocking),
 		conf.NotNegative("timeouts: awaiting_input", t.AwaitingInput),
 		conf.NotNegative("timeouts: awaiting_completion", t.AwaitingCompletion))
 }
 
-// maxAwaiting returns the longest time for a task to wait for its Leader: longer timeouts of a Leader
+// MaxAwaiting returns the longest time for a task to wait for its Leader: longer timeouts of a Leader
 // (awaitingInputTimeout, awaitingCompletionTimeout) are shortened to it.
-func (t *Timeouts) maxAwaiting() time.Duration {
+func (t *Timeouts) MaxAwaiting() time.Duration {
 	return time.Duration(max(caddy.Duration(30*24*time.Hour), t.AwaitingInput, t.AwaitingCompletion))
 }
 
-// terms returns the terms of a task whose Leader sets none.
-func (t *Timeouts) terms() task.Terms {
+// Terms returns the terms of a task whose Leader sets none.
+func (t *Timeouts) Terms() task.Terms {
 	return task.Terms{
 		Response:           time.Duration(t.Response),
 		AwaitingInput:      time.Duration(t.AwaitingInput),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package webhooks
 
 import (
 	"fmt"
@@ -13,10 +13,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/egress"
 	"github.com/aip-gateway/aip-gateway/notify"
 	"github.com/aip-gateway/aip-gateway/notify/sign"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/translate"
 )
 
-// Notify is how webhooks are notified of tasks, and where agents may push to.
-type Notify struct {
+// Config is how webhooks are notified of tasks, and where agents may push to.
+type Config struct {
 	// Attempts before a notification is a dead letter; 10 take about a day. 1 to 100. Default: 10.
 	Attempts int `json:"attempts,omitempty"`
 
@@ -49,13 +51,15 @@ type Notify struct {
 // maxAttempts is the largest value of attempts.
 const maxAttempts = 100
 
-func (n *Notify) fillDefaults() {
+// FillDefaults sets what the configuration leaves out.
+func (n *Config) FillDefaults() {
 	conf.OrDefault(&n.Attempts, notify.DefaultAttempts)
 	conf.OrDefault(&n.Timeout, caddy.Duration(notify.DefaultTimeout))
 }
 
-func (n *Notify) provision() error {
-	n.fillDefaults()
+// Provision sets defaults, and reads networks, receivers and keys.
+func (n *Config) Provision() error {
+	n.FillDefaults()
 	guard, err := conf.Networks(n.AllowNetworks)
 	if err != nil {
 		return fmt.Errorf("notify: %w", err)
@@ -79,7 +83,8 @@ func (n *Notify) provision() error {
 	return nil
 }
 
-func (n *Notify) validate() error {
+// Validate checks the settings.
+func (n *Config) Validate() error {
 	if _, err := conf.Networks(n.AllowNetworks); err != nil {
 		return fmt.Errorf("notify: %w", err)
 	}
@@ -95,8 +100,11 @@ func (n *Notify) validate() error {
 	return conf.PublicURL("notify: callback", n.Callback)
 }
 
+// Guard returns the networks that webhooks may be in.
+func (n *Config) Guard() *egress.Policy { return n.guard }
+
 // servers returns the receivers that are shown certificates.
-func (n *Notify) servers() (all []egress.Server, err error) {
+func (n *Config) servers() (all []egress.Server, err error) {
 	for _, s := range n.CertificateFor {
 		server, err := egress.ParseServer(s)
 		if err != nil {
@@ -107,8 +115,8 @@ func (n *Notify) servers() (all []egress.Server, err error) {
 	return all, nil
 }
 
-// config returns the configuration of the engine.
-func (n *Notify) config() *notify.Config {
+// Config returns the configuration of the engine, with the dialect of each webhook.
+func (n *Config) Config(dialects func(*task.Webhook, string) translate.Notifier) *notify.Config {
 	return &notify.Config{
 		Attempts:       n.Attempts,
 		Timeout:        time.Duration(n.Timeout),
@@ -117,6 +125,6 @@ func (n *Notify) config() *notify.Config {
 		CertificateFor: n.trusted,
 		Keys:           n.keys,
 		KeepBodies:     n.KeepBodies,
-		Dialects:       dialectOf,
+		Dialects:       dialects,
 	}
 }
