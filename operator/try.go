@@ -53,6 +53,10 @@ func tryPartner(a *Admin, r *http.Request) (any, error) {
 	if p == nil {
 		return nil, errUnknownPartner(try.Partner)
 	}
+	if most := p.Gateway.MaxBody(); len(try.Text) > most {
+		return nil, task.Errorf(task.InvalidParams,
+			"text has %d bytes, but must have no more than the %d that limits body of the Partner allows", len(try.Text), most)
+	}
 	c.Enter()
 	defer c.Leave()
 	var q gateway.Request

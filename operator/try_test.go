@@ -3,6 +3,8 @@
 package operator
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -67,4 +69,27 @@ func TestTryWhileDrained(t *testing.T) {
 	p.await(slow.Task, task.Canceled)
 	p.ask("DELETE", adminapi.Drain, "", &state)
 	p.try("hello", task.AwaitingCompletion)
+}
+
+// TestTryTooLarge: a text may be as large as the body of a request to the Partner. A larger one starts no task, and
+// continues none.
+func TestTryTooLarge(t *testing.T) {
+	p := newAlone(t, nil)
+	most := p.partner().Gateway.MaxBody()
+	asked := p.try("ask", task.AwaitingInput)
+	fits, large := strings.Repeat("x", most), strings.Repeat("x", most+1)
+	order := `POST /aip/try {"partner":"maps","task":"%s","command":"%s","text":"` + large + `"}`
+	refused := fmt.Sprintf("Bad Request: text has %d bytes, but must have no more than the %d that limits body of the "+
+		"Partner allows", most+1, most)
+	p.refuses(map[string]string{
+		fmt.Sprintf(order, "", "start"):            refused,
+		fmt.Sprintf(order, asked.Task, "continue"): refused,
+	})
+	p.try(fits, task.AwaitingCompletion)
+	var page adminapi.TaskPage
+	p.ask("GET", adminapi.Tasks+"?partner=maps", "", &page)
+	if len(page.Tasks) != 2 {
+		t.Fatalf("there are %d tasks, want the one that waits and the one that fits", len(page.Tasks))
+	}
+	p.await(asked.Task, task.AwaitingInput)
 }
