@@ -61,11 +61,12 @@ var rooms = []struct {
 
 // outside says which rooms may import a package from elsewhere that shapes what it touches.
 var outside = map[string][]string{
-	"github.com/caddyserver/": {"caddymodule", "caddymodule/acps", "caddymodule/agents", "caddymodule/bounds",
-		"caddymodule/conf", "caddymodule/doctor", "caddymodule/storefiles", "cli", "caddymodule/certfile",
-		"caddymodule/pki", "caddymodule/proof", "caddymodule/store", "caddymodule/storejetstream",
-		"caddymodule/storememory", "caddymodule/storepebble", "caddymodule/webhooks"},
-	"go.uber.org/zap": {"caddymodule"},
+	"github.com/caddyserver/": {"caddymodule", "caddymodule/accesslog", "caddymodule/acps",
+		"caddymodule/agents", "caddymodule/bounds", "caddymodule/cards", "caddymodule/certfile",
+		"caddymodule/conf", "caddymodule/doctor", "caddymodule/pki", "caddymodule/proof", "caddymodule/store",
+		"caddymodule/storefiles", "caddymodule/storejetstream", "caddymodule/storememory",
+		"caddymodule/storepebble", "caddymodule/webhooks", "cli"},
+	"go.uber.org/zap": {"caddymodule", "caddymodule/accesslog"},
 	"github.com/prometheus/": {"caddymodule", "caddymodule/metric", "caddymodule/metric/metrictest",
 		"caddymodule/nodemetrics", "caddymodule/pki", "caddymodule/store", "caddymodule/storejetstream",
 		"caddymodule/storepebble"},
@@ -95,7 +96,8 @@ var outside = map[string][]string{
 	"net/http": {"acps/adp", "trust/authn", "front/aunfront/directory", "front/aunfront", "front/httpfront",
 		"front/httpfront/takeover", "upstream/httptransport", "upstream/grpctransport", "upstream/discovery",
 		"upstream/callback", "notify", "notify/delivery", "sseproxy", "aun/auntest", "internal/aunpeer",
-		"internal/tracing", "caddymodule", "caddymodule/acps", "caddymodule/doctor", "cli",
+		"internal/tracing", "caddymodule", "caddymodule/accesslog", "caddymodule/acps", "caddymodule/doctor",
+		"cli",
 		"caddymodule/console", "cli/leader",
 		"internal/legacyagent", "aun", "trust/token", "trust/token/tokentest", "trust/policy/decide",
 		"trust/revocation", "acps/registry", "acps/registry/registrytest", "internal/natstest", "acps/agentca",

@@ -17,9 +17,9 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/aip-gateway/aip-gateway/acps/registry"
+	"github.com/aip-gateway/aip-gateway/caddymodule/accesslog"
 	"github.com/aip-gateway/aip-gateway/caddymodule/acps"
 	"github.com/aip-gateway/aip-gateway/caddymodule/agents"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
@@ -97,7 +97,7 @@ type App struct {
 	operated *operator.Configuration // set by Start
 	mounts   map[string][]*Gateway   // likewise: the members, by their names
 
-	access zapcore.Core // of Caddy's access logs
+	access accesslog.Logs
 
 	pki           pki.Host            // what its sites show
 	configuration *node.Configuration // of the process
@@ -115,7 +115,7 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 
 // Provision sets up the app. It opens nothing, so that a configuration can be validated beside a running one.
 func (a *App) Provision(ctx caddy.Context) error {
-	a.access = ctx.Logger(new(caddyhttp.App)).Core()
+	a.access.Core = ctx.Logger(new(caddyhttp.App)).Core()
 	if err := a.read(ctx); err != nil {
 		return err
 	}

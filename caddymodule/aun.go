@@ -216,7 +216,7 @@ func (a *AUN) config(app *App) *node.AUN {
 		return nil
 	}
 	return &node.AUN{Authority: a.authority, Identity: a.identity, Roots: a.roots, Identities: app.identities,
-		Origins: a.Origins, Agents: a.agents, URL: aunURL, Address: clientAddress, AccessLog: app.accessLog}
+		Origins: a.Origins, Agents: a.agents, URL: aunURL, Address: clientAddress, AccessLog: app.access.Of}
 }
 
 // clientAddress returns the address of a client, behind the proxies that the server trusts.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/acps"
 	"github.com/aip-gateway/aip-gateway/caddymodule/agents"
+	"github.com/aip-gateway/aip-gateway/caddymodule/cards"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 	"github.com/aip-gateway/aip-gateway/caddymodule/proof"
@@ -236,7 +237,7 @@ func (g *Gateway) read(p *conf.Parser) {
 //		requested_validity <days>
 //		registered         <file>
 //	}
-func cardOption(p *conf.Parser, c *CardConfig) func() {
+func cardOption(p *conf.Parser, c *cards.Config) func() {
 	return p.Section(conf.Options{
 		"signatures":         p.Word(&c.Signatures),
 		"acs":                p.Word(&c.ACS),

@@ -65,7 +65,7 @@ func masksPush(w http.ResponseWriter, r *http.Request) (answer http.ResponseWrit
 	if app == nil {
 		return w, func() {}
 	}
-	log := app.accessLog(r)
+	log := app.access.Of(r)
 	if log == nil {
 		return w, func() {}
 	}

@@ -16,8 +16,10 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/aip-gateway/aip-gateway/caddymodule/accesslog"
 	"github.com/aip-gateway/aip-gateway/caddymodule/agents"
 	"github.com/aip-gateway/aip-gateway/caddymodule/bounds"
+	"github.com/aip-gateway/aip-gateway/caddymodule/cards"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/caddymodule/proof"
 	"github.com/aip-gateway/aip-gateway/front/httpfront"
@@ -74,7 +76,7 @@ type Gateway struct {
 
 	// The content of the cards: see docs/dialects.md#cards. An ACS needs aic and the organization, in 01.00 its URL and
 	// licence, too.
-	Card CardConfig `json:"card,omitzero"`
+	Card cards.Config `json:"card,omitzero"`
 
 	// The mount point. Default: the path of the matcher, else none.
 	BasePath string `json:"base_path,omitempty"`
@@ -170,7 +172,7 @@ func (g *Gateway) publicURL() string {
 
 // ServeHTTP answers requests for the Partner and passes the others on.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	record := new(accessRecord)
+	record := new(accesslog.Record)
 	partner := g.front.Find(r, &record.Summary)
 	if partner == nil {
 		g.callers.Forget(r)
@@ -181,12 +183,12 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 }
 
 // serve has a handler of the front answer a request.
-func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, partner http.Handler, record *accessRecord) {
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, partner http.Handler, record *accesslog.Record) {
 	g.app.configuration.Enter()
 	defer g.app.configuration.Leave()
-	record.setPlaceholders(r)
+	record.SetPlaceholders(r)
 	if g.logsAccess {
-		defer record.addTo(r)
+		defer record.AddTo(r)
 	}
 	partner.ServeHTTP(w, r)
 }
@@ -196,7 +198,7 @@ const unhandled = "unhandled"
 
 // pass lets the next handlers answer a request. If none does, the front may. Else Caddy would answer 200 without a
 // body, which a Leader with a wrong URL would take for success. So a path under the mount point is answered with 404.
-func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, record *accessRecord) error {
+func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, record *accesslog.Record) error {
 	if !g.front.Under(r) {
 		return next.ServeHTTP(w, r)
 	}
@@ -307,6 +309,16 @@ func (g *Gateway) hosts() []string {
 		return nil
 	}
 	return doctor.HostsOf(way.Site)
+}
+
+// siteAccessLog returns the access log of the first host of the Partner's site, for commands that come by no request.
+// nil if the site has none.
+func (g *Gateway) siteAccessLog() *slog.Logger {
+	if !g.logsAccess {
+		return nil
+	}
+	hosts := append(g.hosts(), "") // a site may take all hosts
+	return g.app.access.OfHost(g.server.Logs, hosts[0])
 }
 
 // Mount implements doctor.PartnerHandler.

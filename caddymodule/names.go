@@ -106,6 +106,10 @@ func shortTitle(s string) string {
 	return s
 }
 
+// cardName returns the name of the Partner in a card that is made without one of the agent: the one that is configured,
+// or the path under which it is mounted. The host of the agent, which a title may have, is private.
+func (g *Gateway) cardName() string { return cmp.Or(g.Name, strings.Trim(g.BasePath, "/")) }
+
 // assignTitles gives each Partner a title that no other one has. Which of several Partners with the same default has a
 // number does not depend on the order in which they were loaded. The caller holds a.mu, or is the only one that has a.
 func (a *App) assignTitles() {

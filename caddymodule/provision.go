@@ -165,7 +165,7 @@ const takeOverAfter = 500 * time.Millisecond
 // takeOver returns how streams outlive their requests.
 func (g *Gateway) takeOver() httpfront.TakeOver {
 	return httpfront.TakeOver{After: takeOverAfter, Passes: passes, Begin: g.app.configuration.TakeOver,
-		Log: g.app.accessLog}
+		Log: g.app.access.Of}
 }
 
 // defaultCallers are the dialects of callers where none is named: both versions of AIP, which the body tells apart.
@@ -182,7 +182,7 @@ func (g *Gateway) fillDefaults() {
 	conf.OrDefault(&g.Heartbeat, caddy.Duration(15*time.Second))
 	conf.OrDefault(&g.WriteTimeout, caddy.Duration(30*time.Second))
 	g.Agent.FillDefaults()
-	g.Card.fillDefaults()
+	g.Card.FillDefaults()
 	g.Timeouts.FillDefaults()
 	g.Limits.FillDefaults()
 	g.Group.fillDefaults()

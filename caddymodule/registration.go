@@ -75,9 +75,17 @@ func (g *Gateway) findAIC(ctx context.Context, app *App) error {
 	return nil
 }
 
+// checkCard checks the settings of cards together with the others.
+func (g *Gateway) checkCard() error {
+	if g.Card.Registered != "" && g.PublicURL == "" {
+		return errors.New("card: registered needs public_url, without which the URL in the ACS is that of each request")
+	}
+	return g.Card.Check()
+}
+
 // cards returns the settings of the Partner's cards, with where the ACS is registered.
 func (g *Gateway) cards() (gateway.Cards, error) {
-	cards, err := g.Card.cards()
+	cards, err := g.Card.Cards()
 	account := g.app.account
 	if err == nil && cards.Registered == nil && account != nil && g.PublicURL != "" {
 		switch {

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package cards
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -17,8 +14,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/translate/aip/acs"
 )
 
-// CardConfig is what the Partner's cards contain besides the content of the agent's card.
-type CardConfig struct {
+// Config is what the Partner's cards contain besides the content of the agent's card.
+type Config struct {
 	// The card of an agent with a signature: drop (ours without one), keep (the agent's unchanged, with its URLs) or
 	// refuse (502). Default: drop.
 	Signatures string `json:"signatures,omitempty"`
@@ -54,11 +51,13 @@ type CardConfig struct {
 	Registered string `json:"registered,omitempty"`
 }
 
-func (c *CardConfig) fillDefaults() {
+// FillDefaults sets what the configuration leaves out.
+func (c *Config) FillDefaults() {
 	conf.OrDefault(&c.Signatures, a2a.DropSignatures)
 }
 
-func (c *CardConfig) check() error {
+// Check checks the settings.
+func (c *Config) Check() error {
 	switch c.Signatures {
 	case a2a.DropSignatures, a2a.KeepSignatures, a2a.RefuseSignatures:
 	default:
@@ -75,16 +74,8 @@ func (c *CardConfig) check() error {
 	return nil
 }
 
-// checkCard checks the settings of cards together with the others.
-func (g *Gateway) checkCard() error {
-	if g.Card.Registered != "" && g.PublicURL == "" {
-		return errors.New("card: registered needs public_url, without which the URL in the ACS is that of each request")
-	}
-	return g.Card.check()
-}
-
-// cards returns the settings of the Partner's cards.
-func (c *CardConfig) cards() (gateway.Cards, error) {
+// Cards returns the settings of the Partner's cards.
+func (c *Config) Cards() (gateway.Cards, error) {
 	cards := gateway.Cards{
 		Signatures: c.Signatures, ACS: c.ACS, Version: c.Version, Organization: c.Organization,
 		OrganizationURL: c.OrganizationURL,
@@ -101,7 +92,3 @@ func (c *CardConfig) cards() (gateway.Cards, error) {
 	cards.Registered = func(context.Context) ([]byte, error) { return acs.ReadFile(name) }
 	return cards, nil
 }
-
-// cardName returns the name of the Partner in a card that is made without one of the agent: the one that is configured,
-// or the path under which it is mounted. The host of the agent, which a title may have, is private.
-func (g *Gateway) cardName() string { return cmp.Or(g.Name, strings.Trim(g.BasePath, "/")) }

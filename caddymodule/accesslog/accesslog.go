@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package accesslog
 
 import (
 	"log/slog"
@@ -18,31 +18,31 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway"
 )
 
-// accessRecord shows a call in Caddy's access log, as the object aip and as user_id, and in the placeholders {aip.*}.
+// Record shows a call in Caddy's access log, as the object aip and as user_id, and in the placeholders {aip.*}.
 // Its fields are read after the call was answered.
-type accessRecord struct{ gateway.Summary }
+type Record struct{ gateway.Summary }
 
 // userID is the placeholder from which Caddy's access log has user_id. Handlers that authenticate set it as well, and
 // theirs comes first.
 const userID = "http.auth.user.id"
 
-// setPlaceholders sets the placeholders of a request. They have values when the call was answered.
-func (c *accessRecord) setPlaceholders(r *http.Request) {
+// SetPlaceholders sets the placeholders of a request. They have values when the call was answered.
+func (c *Record) SetPlaceholders(r *http.Request) {
 	if repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
 		repl.Map(c.value)
 	}
 }
 
-// addTo adds the record to the line of a request in the access log. It is called at the end of the request: Caddy adds
+// AddTo adds the record to the line of a request in the access log. It is called at the end of the request: Caddy adds
 // such fields to all lines that are logged with its context.
-func (c *accessRecord) addTo(r *http.Request) {
+func (c *Record) AddTo(r *http.Request) {
 	if fields, ok := r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
 		fields.Set(zap.Object("aip", c))
 	}
 }
 
 // value returns the value of a placeholder.
-func (c *accessRecord) value(name string) (any, bool) {
+func (c *Record) value(name string) (any, bool) {
 	if name == userID && c.User != "" {
 		return c.User, true
 	}
@@ -55,14 +55,19 @@ func (c *accessRecord) value(name string) (any, bool) {
 }
 
 // MarshalLogObject implements zapcore.ObjectMarshaler.
-func (c *accessRecord) MarshalLogObject(e zapcore.ObjectEncoder) error {
+func (c *Record) MarshalLogObject(e zapcore.ObjectEncoder) error {
 	c.Each(e.AddString)
 	return nil
 }
 
-// accessLog returns the access log of the site of a request, for what Caddy's own line lacks: the end of a stream that
+// Logs are Caddy's access logs.
+type Logs struct {
+	Core zapcore.Core // of Caddy's app http
+}
+
+// Of returns the access log of the site of a request, for what Caddy's own line lacks: the end of a stream that
 // has outlived its request, and the calls over a WebSocket. nil if the site has none.
-func (a *App) accessLog(r *http.Request) *slog.Logger {
+func (l *Logs) Of(r *http.Request) *slog.Logger {
 	server, ok := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok || server.Logs == nil {
 		return nil
@@ -70,25 +75,20 @@ func (a *App) accessLog(r *http.Request) *slog.Logger {
 	if skip, _ := caddyhttp.GetVar(r.Context(), caddyhttp.LogSkipVar).(bool); skip {
 		return nil
 	}
-	return a.accessLogOf(accessLoggers(server.Logs, r))
+	return l.of(accessLoggers(server.Logs, r))
 }
 
-// siteAccessLog returns the access log of the first host of the Partner's site, for commands that come by no request.
-// nil if the site has none.
-func (g *Gateway) siteAccessLog() *slog.Logger {
-	if !g.logsAccess {
-		return nil
-	}
-	hosts := append(g.hosts(), "") // a site may take all hosts
-	return g.app.accessLogOf(loggersOfHost(g.server.Logs, hosts[0]))
+// OfHost returns the access log of a host, for commands that come by no request. nil if the host has none.
+func (l *Logs) OfHost(logs *caddyhttp.ServerLogConfig, host string) *slog.Logger {
+	return l.of(loggersOfHost(logs, host))
 }
 
-// accessLogOf returns the access log with some names.
-func (a *App) accessLogOf(names []string) *slog.Logger {
+// of returns the access log with some names.
+func (l *Logs) of(names []string) *slog.Logger {
 	var handlers []slog.Handler
 	for _, name := range names {
 		name = strings.TrimSuffix(accessLogger+"."+name, ".")
-		handlers = append(handlers, zapslog.NewHandler(a.access, zapslog.WithName(name)))
+		handlers = append(handlers, zapslog.NewHandler(l.Core, zapslog.WithName(name)))
 	}
 	if handlers == nil {
 		return nil
