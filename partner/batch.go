@@ -65,6 +65,9 @@ func (b *batch) move(to task.State, items []task.DataItem, cause *task.Message) 
 	}
 	now := b.tk.engine.wall()
 	for i, s := range path {
+		if s.Settled() {
+			b.endProducts()
+		}
 		status := &task.Status{State: s, ChangedAt: b.tk.nextTime(now)}
 		ev := task.Event{Status: status}
 		if i == len(path)-1 {
@@ -87,6 +90,9 @@ func (b *batch) said() []task.DataItem {
 // addPieces adds some of the pieces of a report. It is called at most once.
 func (b *batch) addPieces(of *task.Pieces, from, to int) {
 	b.pieces = pieces{of, from, to, len(b.events)}
+	for i := from; i < to && b.tk.meta.Open != nil; i++ {
+		b.leaveToAgent(of.ProductID(i))
+	}
 }
 
 // len returns the number of events.

@@ -66,7 +66,9 @@
 //   - Products. The same id replaces; growing text is sent as the added piece. A task offers the products of its last
 //     turn: a continue from awaiting-completion withdraws the products, and within a turn the agent's full report
 //     replaces all products, in its order. A report without a list of products withdraws none, because some agents do
-//     not list them. The log keeps earlier products.
+//     not list them. The log keeps earlier products. A product of a full report has its last piece (AIP v01.00 §6.2.4)
+//     when the task settles, in whatever way: a piece that adds nothing if the product does not change then. In an
+//     agent's own pieces, its own marks count.
 //   - Answers. If a turn settles without a word and without a product, all words of the agent in it are repeated with
 //     its last state: callers without a stream have nothing else. AIP has results in products, and its Leaders read no
 //     status for them. So the last words of an agent of another protocol become a product if it finishes without one,

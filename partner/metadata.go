@@ -46,6 +46,9 @@ type metadata struct {
 	Unreported bool `json:"unreported,omitempty"`
 	// Kept is set if the agent had been seen to keep tasks by the beginning of the turn (Keeper).
 	Kept bool `json:"kept,omitempty"`
+	// Open are the ids of the products without a last piece, of whole reports; nil for none. The slice is never changed:
+	// metadata are compared.
+	Open *[]string `json:"open,omitempty"`
 	// WithoutTask is set if the agent has answered the start by a message, and has made no task.
 	WithoutTask bool `json:"withoutTask,omitempty"`
 	// Proof is the Leader's proof of its identity with the last start or continue.
@@ -160,6 +163,15 @@ func (n *metadata) append(dst []byte) []byte {
 	}
 	if n.Kept {
 		dst = append(dst, `,"kept":true`...)
+	}
+	if n.Open != nil {
+		sep := byte('[')
+		dst = append(dst, `,"open":`...)
+		for _, id := range *n.Open {
+			dst = task.AppendString(append(dst, sep), id)
+			sep = ','
+		}
+		dst = append(dst, ']')
 	}
 	if n.WithoutTask {
 		dst = append(dst, `,"withoutTask":true`...)

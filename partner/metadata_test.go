@@ -29,6 +29,8 @@ func TestMetadataSurvives(t *testing.T) {
 			Watched: true, SelfResuming: true},
 		{State: task.Working, Unreported: true, Kept: true},
 		{State: task.Completed, WithoutTask: true},
+		{State: task.Working, Open: &[]string{"p\n1"}},
+		{State: task.Working, Open: &[]string{"a", "b"}},
 		{State: task.Completed, Trace: traceID{0x0a, 15: 0xff}},
 	} {
 		var got metadata

@@ -310,6 +310,7 @@ func (b *batch) addProducts(rep *agent.Report) (offer []string, over string) {
 		chunks = task.Diff(b.tk.fold.Task().Products, rep.Products)
 		offer = task.Offer(b.tk.fold.Task().Products, rep.Products)
 	}
+	ends := rep.State.Settled()
 	if len(chunks) == 0 {
 		return offer, ""
 	}
@@ -318,7 +319,15 @@ func (b *batch) addProducts(rep *agent.Report) (offer []string, over string) {
 	}
 	b.move(task.Working, nil, nil)
 	for i := range chunks {
+		if rep.Full {
+			chunks[i].Last = ends
+		} else {
+			b.leaveToAgent(chunks[i].Product.ID)
+		}
 		b.add(task.Event{Chunk: &chunks[i]})
+	}
+	if rep.Full && !ends {
+		b.leaveOpen(chunks)
 	}
 	return offer, ""
 }

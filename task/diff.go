@@ -4,7 +4,7 @@ package task
 
 // Diff returns the chunks to turn the known products into the present ones. A product whose text has only grown gives
 // the added piece; Offer covers products gone or in another order. Lost extensions stay, and if only extensions have
-// changed, the piece has no data items.
+// changed, the piece has no data items. None is marked as the last piece of its product.
 func Diff(known, now []Product) []Chunk {
 	var out []Chunk
 	for i := range now {
@@ -12,17 +12,31 @@ func Diff(known, now []Product) []Chunk {
 		old := findProduct(known, p.ID)
 		switch {
 		case old == nil:
-			out = append(out, Chunk{Product: *p, Last: true})
+			out = append(out, Chunk{Product: *p})
 		case Unchanged(old, p):
 		default:
 			if tail, ok := grown(old, p); ok {
-				out = append(out, Chunk{Product: tail, Append: true, Last: true})
+				out = append(out, Chunk{Product: tail, Append: true})
 			} else {
-				out = append(out, Chunk{Product: *p, Last: true})
+				out = append(out, Chunk{Product: *p})
 			}
 		}
 	}
 	return out
+}
+
+// End returns the last piece of a product. It adds nothing: it has an empty text behind a text, since not every caller
+// takes a piece without any data items.
+func End(p *Product) Chunk {
+	return Chunk{Product: Product{ID: p.ID, Name: p.Name, DataItems: Nothing(p)}, Append: true, Last: true}
+}
+
+// Nothing returns the data items of a piece that adds nothing to a product.
+func Nothing(p *Product) []DataItem {
+	if n := len(p.DataItems); n > 0 && p.DataItems[n-1].PlainText() {
+		return []DataItem{Text("")}
+	}
+	return nil
 }
 
 // Offer returns the ids of the present products, in their order, if Diff alone would leave the task with other products

@@ -196,6 +196,13 @@ func TestDiff(t *testing.T) {
 		if again := Diff(f.Task().Products, now); len(again) > 0 {
 			t.Fatalf("a second Diff has %d chunks", len(again))
 		}
+		for i := range now {
+			end := End(&f.Task().Products[i])
+			f.Apply(Event{Chunk: &end})
+		}
+		if d := cmp.Diff(now, f.Task().Products, cmpopts.EquateEmpty()); d != "" {
+			t.Fatalf("the last pieces change %+v:\n%s", now, d)
+		}
 	}
 	if appended < 100 {
 		t.Errorf("only %d chunks were appended", appended)
@@ -208,7 +215,7 @@ func TestDiffIsSmall(t *testing.T) {
 	known := []Product{{ID: "gone"}, {ID: "p", Name: "n", DataItems: []DataItem{Text(long)}}}
 	now := []Product{{ID: "p", Name: "n", DataItems: []DataItem{Text(long + "y"), {Kind: FileItem, URI: "u"}}}}
 	want := []Chunk{{Product: Product{ID: "p", DataItems: []DataItem{Text("y"), {Kind: FileItem, URI: "u"}}},
-		Append: true, Last: true}}
+		Append: true}}
 	if d := cmp.Diff(want, Diff(known, now), cmpopts.EquateEmpty()); d != "" {
 		t.Error(d)
 	}

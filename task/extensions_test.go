@@ -55,7 +55,7 @@ func TestDiffExtensions(t *testing.T) {
 		return []Product{{ID: "p", DataItems: items, Extensions: json.RawMessage(extra)}}
 	}
 	piece := p(`{"a2a":{"v":2}}`)[0]
-	if d := cmp.Diff([]Chunk{{Product: piece, Append: true, Last: true}}, Diff(p(``, Text("t")),
+	if d := cmp.Diff([]Chunk{{Product: piece, Append: true}}, Diff(p(``, Text("t")),
 		p(`{"a2a":{"v":2}}`, Text("t")))); d != "" {
 		t.Error(d)
 	}

@@ -204,6 +204,15 @@ func (p *Pieces) finish(one piece, last bool) {
 	p.size += one.size
 }
 
+// ProductID returns the id of the product of a piece.
+func (p *Pieces) ProductID(i int) string {
+	one := &p.list[i]
+	if one.chunk != nil {
+		return one.chunk.Product.ID
+	}
+	return one.product
+}
+
 // Chunk returns a piece as a chunk.
 func (p *Pieces) Chunk(i int) Chunk {
 	one := &p.list[i]
@@ -233,9 +242,9 @@ func (p *Pieces) Fitting(f *Fold, most int64) (n int, size int64) {
 	}
 	for i := range p.list {
 		one := &p.list[i]
-		id, adds := one.product, one.append
+		id, adds := p.ProductID(i), one.append
 		if one.chunk != nil {
-			id, adds = one.chunk.Product.ID, one.chunk.Append
+			adds = one.chunk.Append
 		}
 		if !adds {
 			total -= sizes[id]

@@ -29,27 +29,13 @@ func (m *agentMessage) change(before task.Product, last bool) []task.Chunk {
 	chunks := task.Diff(known, []task.Product{now})
 	for i := range chunks {
 		if chunks[i].Last = last; len(chunks[i].Product.DataItems) == 0 {
-			chunks[i].Product.DataItems = nothing(&now)
+			chunks[i].Product.DataItems = task.Nothing(&now)
 		}
 	}
 	if last && len(chunks) == 0 {
-		chunks = append(chunks, end(&now))
+		chunks = append(chunks, task.End(&now))
 	}
 	return chunks
-}
-
-// end returns the last piece of a product. It adds nothing.
-func end(p *task.Product) task.Chunk {
-	return task.Chunk{Product: task.Product{ID: p.ID, Name: p.Name, DataItems: nothing(p)}, Append: true, Last: true}
-}
-
-// nothing returns the data items of a piece that adds nothing to a product: an empty text behind a text, since not
-// every caller takes a piece without any data items.
-func nothing(p *task.Product) []task.DataItem {
-	if n := len(p.DataItems); n > 0 && p.DataItems[n-1].PlainText() {
-		return []task.DataItem{task.Text("")}
-	}
-	return nil
 }
 
 // extend takes the members of a message beside its contents. Its product has them as well.
@@ -78,7 +64,7 @@ func (r *reader) end(rep *agent.Report) {
 		}
 		if msg.begun && !msg.complete {
 			now := msg.product()
-			rep.Chunks = append(rep.Chunks, end(&now))
+			rep.Chunks = append(rep.Chunks, task.End(&now))
 		}
 	}
 }

@@ -175,10 +175,19 @@ func Streams(t *testing.T, c translate.Client, s translate.Server) {
 			return &task.Chunk{Product: task.Product{ID: "p-1", Name: "one", DataItems: []task.DataItem{task.Text(text)}},
 				Append: add}
 		}
-		var last agent.Report
+		last := func(of *task.Chunk) *task.Chunk {
+			c := task.End(&of.Product)
+			return &c
+		}
+		file := func() *task.Chunk {
+			return &task.Chunk{Product: task.Product{ID: "p-2", Name: "two", DataItems: []task.DataItem{
+				{Kind: task.FileItem, Name: "f", MIMEType: "image/png", URI: "https://agent.example/f"}}}}
+		}
+		var end agent.Report
 		for i, ev := range []task.Event{
 			{Task: &begin}, {Status: now(task.Working)},
 			{Chunk: piece("first ", false)}, {Chunk: piece(text, true)}, {Chunk: piece(" last", true)},
+			{Chunk: file()}, {Chunk: last(piece(text, true))}, {Chunk: last(file())},
 			{Status: now(task.AwaitingCompletion)}, {Status: now(task.Completed)},
 		} {
 			ev.Seq = uint64(i + 1)
@@ -202,7 +211,7 @@ func Streams(t *testing.T, c translate.Client, s translate.Server) {
 					}
 				}
 				if rep.State != task.None {
-					last = rep
+					end = rep
 				}
 			}
 		}
@@ -210,8 +219,8 @@ func Streams(t *testing.T, c translate.Client, s translate.Server) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !last.EndsTurn() || get.State != last.State {
-			t.Errorf("a stream ends in %s, and a get answers %s", last.State, get.State)
+		if !end.EndsTurn() || get.State != end.State {
+			t.Errorf("a stream ends in %s, and a get answers %s", end.State, get.State)
 		}
 		if d := cmp.Diff(get.Products, seen.Task().Products); d != "" {
 			t.Errorf("the products (-get +stream):\n%s", d)
