@@ -48,9 +48,7 @@ func agents(t *testing.T) []stand {
 		{name: "a2a-1.0-grpc", agent: "a2a/1.0-grpc " + v10, lacks: script},
 		{name: "agentapi", agent: "agentapi " + site.NewRuntimeAgent(t).URL + "/process", lacks: script},
 		{name: "aun", agent: fmt.Sprintf("aun %s %s {\nidentity %s\nroots %s\ntls {\nca %s\n}\n}", site.AUNAgent, aun.URL,
-			aun.InDir("own.pem"), aun.InDir("roots.pem"), aun.CA), lacks: script + "long: slow 30000\n" +
-			// Its first piece may come in an answer about the task, where the gateway takes it for a whole product.
-			"pieces: \"\"\n"},
+			aun.InDir("own.pem"), aun.InDir("roots.pem"), aun.CA), lacks: script + "long: slow 30000\n"},
 	}
 	for i := range all { // no two agents have the same AIC
 		all[i].aic = certificates(t).Server.AIC
