@@ -3,6 +3,7 @@
 package caddymodule
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 	"github.com/aip-gateway/aip-gateway/caddymodule/proof"
+	"github.com/aip-gateway/aip-gateway/caddymodule/rules"
 	"github.com/aip-gateway/aip-gateway/caddymodule/webhooks"
 )
 
@@ -195,8 +197,8 @@ func (g *Gateway) read(p *conf.Parser) {
 		"identity":      proof.Option(p, &g.Identity),
 		"allow":         p.Words(&g.Allow),
 		"aac":           aacOption(p, &g.AAC),
-		"policy":        policyOption(p, &g.Policy),
-		"quota":         quotaOption(p, &g.Quotas),
+		"policy":        rules.PolicyOption(p, &g.Policy),
+		"quota":         rules.QuotaOption(p, &g.Quotas),
 		"heartbeat":     p.Duration(&g.Heartbeat),
 		"write_timeout": p.Duration(&g.WriteTimeout),
 		"completion":    p.Word(&g.Completion),
@@ -251,6 +253,17 @@ func cardOption(p *conf.Parser, c *cards.Config) func() {
 		"license":            p.Word(&c.License),
 		"ca_challenge_url":   p.Word(&c.CAChallengeURL),
 	})
+}
+
+// checkWritten checks what stands in a Caddyfile, and changes nothing.
+func (a *App) checkWritten() error {
+	c := App{Drain: a.Drain, Notify: a.Notify, Traces: a.Traces}
+	c.Notify.FillDefaults()
+	_, err := readIdentities(a.Identities)
+	if err == nil && a.written != nil {
+		err = a.written.CheckWritten()
+	}
+	return cmp.Or(err, c.Validate(), a.AMP.checkWritten())
 }
 
 // Interface guards.

@@ -20,8 +20,8 @@ func TestEverySettingHasAComment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, room := range []string{"acps", "agents", "bounds", "cards", "pki", "proof", "store", "storepebble",
-		"storememory", "storejetstream", "webhooks"} {
+	for _, room := range []string{"acps", "agents", "bounds", "cards", "pki", "proof", "rules", "store",
+		"storepebble", "storememory", "storejetstream", "webhooks"} {
 		modules, err := filepath.Glob(room + "/*.go")
 		if err != nil {
 			t.Fatal(err)

@@ -132,7 +132,7 @@ func (g *Gateway) describedPolicy() *doctor.Policy {
 		p.DryRun = g.Policy.DryRun
 		for i := range g.Policy.Rules {
 			r := &g.Policy.Rules[i]
-			p.Rules = append(p.Rules, doctor.Rule{Name: r.Name, HasAll: r.Match.isEmpty(), NeedsProof: r.Match.needsProof()})
+			p.Rules = append(p.Rules, doctor.Rule{Name: r.Name, HasAll: r.Match.IsEmpty(), NeedsProof: r.Match.NeedsProof()})
 		}
 	}
 	for i := range g.Quotas {

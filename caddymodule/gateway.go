@@ -22,6 +22,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/cards"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/caddymodule/proof"
+	"github.com/aip-gateway/aip-gateway/caddymodule/rules"
 	"github.com/aip-gateway/aip-gateway/front/httpfront"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
@@ -96,11 +97,11 @@ type Gateway struct {
 	AAC *AAC `json:"aac,omitempty"`
 
 	// Rules for calls of known callers, beside allow: see docs/policy.md. Default: none.
-	Policy *Policy `json:"policy,omitempty"`
+	Policy *rules.Policy `json:"policy,omitempty"`
 
 	// Use over time; each call must be within all quotas for it. See docs/policy.md#quotas. May be repeated. Default:
 	// none.
-	Quotas []Quota `json:"quotas,omitempty"`
+	Quotas []rules.Quota `json:"quotas,omitempty"`
 
 	// A task after the agent's end: auto (completed at once) or confirm (callers without completion in their dialect see a
 	// question, and can continue). Default: as auto, but Leaders of AIP complete it.

@@ -242,13 +242,6 @@ func (g *Gateway) entityAtMount(r *registry.Record) bool {
 // maxConfig is the largest configuration that is loaded again, in bytes, as Caddy's admin API takes it.
 const maxConfig = 100 << 20
 
-// adminAPI is how the admin API of a configuration is asked.
-type adminAPI struct {
-	at   caddy.NetworkAddress // the zero value if the API is off
-	host string               // that requests name
-	from string               // the origin that they must name; empty for none
-}
-
 // adminOf returns the admin API of a configuration. Caddy tells modules nothing of it, so it is read from what a
 // context has of the configuration.
 func adminOf(ctx caddy.Context) (api adminAPI, err error) {

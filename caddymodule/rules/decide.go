@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package rules
 
 import (
 	"github.com/caddyserver/caddy/v2"
@@ -32,8 +32,8 @@ type DecisionPoint struct {
 // loopback is where a decision point may be by default: beside the gateway.
 var loopback = []string{"127.0.0.0/8", "::1/128"}
 
-// open returns the decision point for a Partner with an AIC, or with none.
-func (d *DecisionPoint) open(aic string) (*decide.Point, error) {
+// Open returns the decision point for a Partner with an AIC, or with none.
+func (d *DecisionPoint) Open(aic string) (*decide.Point, error) {
 	if len(d.AllowNetworks) == 0 {
 		d.AllowNetworks = loopback
 	}
