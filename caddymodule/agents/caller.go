@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"golang.org/x/net/http/httpguts"
 
@@ -59,11 +60,15 @@ func (c *Caller) check(up http.Header) error {
 		if c.JWT.Header != "" && !httpguts.ValidHeaderFieldName(c.JWT.Header) {
 			return fmt.Errorf("agent: caller: %q is no name of a header field", c.JWT.Header)
 		}
-		own = append(own, cmp.Or(c.JWT.Header, callerinfo.TokenField))
+		token := http.CanonicalHeaderKey(cmp.Or(c.JWT.Header, callerinfo.TokenField))
+		if slices.Contains(own, token) {
+			return fmt.Errorf("agent: caller: jwt needs a header field of its own, and headers has %s", token)
+		}
+		own = append(own, token)
 	}
 	for field := range up {
 		for _, name := range own {
-			if http.CanonicalHeaderKey(field) == http.CanonicalHeaderKey(name) {
+			if http.CanonicalHeaderKey(field) == name {
 				return fmt.Errorf("agent: caller sets the header field %s; leave it out of header_up", name)
 			}
 		}

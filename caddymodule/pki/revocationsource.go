@@ -64,15 +64,17 @@ func sourceOption(p *conf.Parser, kind revocation.Kind, into *[]RevocationSource
 	}
 }
 
-// isFile reports whether the source is a list in a file.
+// isFile reports whether the source is a list in a file, which a placeholder decides, too.
 func (s *RevocationSource) isFile() bool {
-	return s.Kind == string(revocation.CRL) && !strings.Contains(s.Location, "://")
+	return s.Kind == string(revocation.CRL) && !strings.Contains(caddy.NewReplacer().ReplaceAll(s.Location, ""), "://")
 }
 
 // config returns the source, and reads no list.
 func (s *RevocationSource) config() (c revocation.Source, err error) {
 	c = revocation.Source{Kind: revocation.Kind(s.Kind), Staples: s.Staples}
-	c.Location = caddy.NewReplacer().ReplaceAll(s.Location, "")
+	if c.Location, err = conf.Replace(caddy.NewReplacer(), s.Location); err != nil {
+		return c, fmt.Errorf("revocation: %s %w", s.Kind, err)
+	}
 	if s.isFile() {
 		if c.Location, err = filepath.Abs(c.Location); err != nil {
 			return c, fmt.Errorf("revocation: crl: %w", err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package agents
 
 import (
 	"crypto"
@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"log"
+	"log/slog"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -20,9 +21,9 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/agents"
 	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
+	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/trust/revocation"
 )
 
@@ -53,6 +54,8 @@ func TestServerRevocation(t *testing.T) {
 		}
 		return file
 	}
+	process := node.NewProcess(node.Host{})
+	shared := pki.NewProcess(process, func(string) *slog.Logger { return slog.New(slog.DiscardHandler) })
 	for name, tt := range map[string]struct {
 		list string
 		want revocation.Reason // empty for a connection
@@ -60,7 +63,7 @@ func TestServerRevocation(t *testing.T) {
 		"good": {list(), ""}, "revoked": {list(shown.Leaf.SerialNumber), revocation.Revoked},
 		"nothing is known": {filepath.Join(t.TempDir(), "none.crl"), revocation.NoAnswer},
 	} {
-		host := &pki.Host{Process: processPKI, Configuration: process.NewConfiguration()}
+		host := &pki.Host{Process: shared, Configuration: process.NewConfiguration()}
 		crl := pki.RevocationSource{Kind: "crl", Location: tt.list}
 		if err := host.Ask(&pki.Revocation{Sources: []pki.RevocationSource{crl}}); err != nil {
 			t.Fatal(err)
@@ -68,7 +71,7 @@ func TestServerRevocation(t *testing.T) {
 		t.Cleanup(host.LeaveSources)
 		host.FollowSources()
 		for _, meant := range []pki.ServerIdentity{{}, {AIC: []string{string(made.Server.AIC)}}} {
-			agent := agents.TLS{CA: []string{made.CA.Cert}, ServerName: "localhost", ServerIdentity: meant, Revocation: true}
+			agent := TLS{CA: []string{made.CA.Cert}, ServerName: "localhost", ServerIdentity: meant, Revocation: true}
 			config, err := agent.Config(caddy.NewReplacer(), nil, host.Configuration.Trust.JudgeServer)
 			if err != nil {
 				t.Fatal(err)
