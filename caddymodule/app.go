@@ -5,6 +5,7 @@
 package caddymodule
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"sync"
@@ -107,6 +108,26 @@ type adminAPI struct {
 	at   caddy.NetworkAddress // the zero value if the API is off
 	host string               // that requests name
 	from string               // the origin that they must name; empty for none
+}
+
+// Names are other ids of an agent. In JSON, a text may stand for one.
+type Names []string
+
+// UnmarshalJSON reads one name, or a list.
+func (n *Names) UnmarshalJSON(b []byte) error {
+	if b = bytes.TrimSpace(b); len(b) > 0 && b[0] == '"' {
+		*n = make(Names, 1)
+		return json.Unmarshal(b, &(*n)[0])
+	}
+	return json.Unmarshal(b, (*[]string)(n))
+}
+
+// MarshalJSON writes one name as a text.
+func (n Names) MarshalJSON() ([]byte, error) {
+	if len(n) == 1 {
+		return json.Marshal(n[0])
+	}
+	return json.Marshal([]string(n))
 }
 
 // CaddyModule returns the Caddy module information.

@@ -114,11 +114,6 @@ func (g *Gateway) describe(ctx context.Context, m *doctor.Mount) {
 	m.Issuers, m.Allow, m.Policy = g.verifiers(), g.Allow, g.describedPolicy()
 }
 
-// door returns where callers get to the Partner.
-func (g *Gateway) door() doctor.Door {
-	return doctor.Door{Partner: g.name(), Path: g.BasePath, Mode: g.Identity.Mode}
-}
-
 // describedPolicy returns what doctor examines of the rules and the quotas of a Partner; nil for none.
 func (g *Gateway) describedPolicy() *doctor.Policy {
 	if g.policy == nil {

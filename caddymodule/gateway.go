@@ -171,6 +171,9 @@ func (g *Gateway) publicURL() string {
 	return strings.ReplaceAll(g.PublicURL, acs.Placeholder, g.AIC)
 }
 
+// aid returns the AID of the Partner; empty for none.
+func (g *Gateway) aid() string { return cmp.Or(g.AID, g.app.identities.AID(identity.AIC(g.AIC))) }
+
 // ServeHTTP answers requests for the Partner and passes the others on.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	record := new(accesslog.Record)

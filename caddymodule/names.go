@@ -3,7 +3,6 @@
 package caddymodule
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -165,26 +164,6 @@ func partnersOf(members []*Gateway) (all node.Partners) {
 	return all
 }
 
-// Names are other ids of an agent. In JSON, a text may stand for one.
-type Names []string
-
-// UnmarshalJSON reads one name, or a list.
-func (n *Names) UnmarshalJSON(b []byte) error {
-	if b = bytes.TrimSpace(b); len(b) > 0 && b[0] == '"' {
-		*n = make(Names, 1)
-		return json.Unmarshal(b, &(*n)[0])
-	}
-	return json.Unmarshal(b, (*[]string)(n))
-}
-
-// MarshalJSON writes one name as a text.
-func (n Names) MarshalJSON() ([]byte, error) {
-	if len(n) == 1 {
-		return json.Marshal(n[0])
-	}
-	return json.Marshal([]string(n))
-}
-
 // readIdentitySets reads a block whose lines are the ids of an agent each.
 func readIdentitySets(p *conf.Parser, into *map[string]Names) {
 	sets := make(map[string]Names)
@@ -263,6 +242,3 @@ func (g *Gateway) checkAID() error {
 	g.AID = string(aid)
 	return nil
 }
-
-// aid returns the AID of the Partner; empty for none.
-func (g *Gateway) aid() string { return cmp.Or(g.AID, g.app.identities.AID(identity.AIC(g.AIC))) }

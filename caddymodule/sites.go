@@ -123,3 +123,8 @@ func (a *App) warnOfSharedTasks() {
 			"mount", other.Path+"/", "identity", other.Mode, "advice", doctor.SeparateTasks)
 	}
 }
+
+// door returns where callers get to the Partner.
+func (g *Gateway) door() doctor.Door {
+	return doctor.Door{Partner: g.name(), Path: g.BasePath, Mode: g.Identity.Mode}
+}
