@@ -175,7 +175,7 @@ func (tk *activeTask) hasWork(ctx context.Context) bool {
 		}
 		tk.mu.Lock()
 	}
-	return tk.run == r && r.queuedSince.IsZero()
+	return tk.run == r && !r.settled.happened && r.queuedSince.IsZero()
 }
 
 // awaitEndReport waits for the reported end of a task after the agent has refused to cancel it. Agents refuse when the
