@@ -71,6 +71,8 @@ func (g *Gateway) provision(ctx caddy.Context) error {
 		if !slices.ContainsFunc(app.(*App).members, func(o *Gateway) bool { return o.server == server }) {
 			server.RegisterConnState(processPKI.NoteHandshake)
 			server.RegisterOnStop(waitForLoops)
+			// Without all its servers, a configuration does not come in force: its calls wait no longer.
+			server.RegisterOnShutdown(app.(*App).configuration.Drain)
 		}
 		g.server, g.logsAccess = server, server.Logs != nil
 		g.logsCredentials = g.logsAccess && server.Logs.ShouldLogCredentials

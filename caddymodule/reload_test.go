@@ -3,12 +3,14 @@
 package caddymodule
 
 import (
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
 // TestReload holds that the configuration is loaded again whatever its admin API demands of requests.
@@ -71,4 +73,34 @@ func TestOtherAppFails(t *testing.T) {
 	if _, err := ctx.LoadModuleByID("aip", nil); err == nil || !strings.Contains(err.Error(), "events.handlers.none") {
 		t.Errorf("the app says %v", err)
 	}
+}
+
+// TestStopEndsWaiting: while the process exits, Caddy waits for the calls of a server that it stops, before it cleans
+// up. So calls that wait for their configuration are refused then, since that does not come in force any more.
+func TestStopEndsWaiting(t *testing.T) {
+	s := newSite(t)
+	config := new(caddy.Config)
+	if err := json.Unmarshal(s.config("", ""), config); err != nil {
+		t.Fatal(err)
+	}
+	ctx, err := caddy.ProvisionContext(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	servers, err := ctx.App("http")
+	if err != nil {
+		t.Fatal(err)
+	}
+	app, err := ctx.App("aip")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer app.(*App).Cleanup()
+	if err := servers.(*caddyhttp.App).Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := servers.(*caddyhttp.App).Stop(); err != nil {
+		t.Fatal(err)
+	}
+	<-app.(*App).configuration.Draining.Done()
 }
