@@ -124,6 +124,8 @@ func TestMistakes(t *testing.T) {
 		{app("store pebble {\nretention 1h\nmax_events 3\n}"),
 			`'aip': the option max_events of store is gone; remove it: 10000 events of a task are kept, and ` +
 				`max_bytes of them, at Caddyfile:5`},
+		{app("revocation {\nocsp query http://127.0.0.1:1 {\nca ca.pem\n}\n}"),
+			`'aip': "ca" belongs into revocation: write revocation { ca ... }, at Caddyfile:5`},
 		{gateway("limits {\nbody 4MiB\ndepth 9\n}"),
 			`'aip_gateway': travel: the option depth of limits is gone; remove it: a request may be nested 64 deep, at ` +
 				`Caddyfile:5`},

@@ -100,8 +100,11 @@ func (g *Grammar) misplaced(path []string, option string, known Options) string 
 	}
 	root := path[0]
 	same := func(b Block) bool { return b.Path[0] == root }
-	if slices.ContainsFunc(all, same) {
-		all = slices.DeleteFunc(all, func(b Block) bool { return !same(b) })
+	around := func(b Block) bool { return len(b.Path) < len(path) && slices.Equal(b.Path, path[:len(b.Path)]) }
+	for _, nearer := range []func(Block) bool{same, around} {
+		if slices.ContainsFunc(all, nearer) {
+			all = slices.DeleteFunc(all, func(b Block) bool { return !nearer(b) })
+		}
 	}
 	var names []string
 	for _, b := range all {
