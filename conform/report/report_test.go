@@ -87,6 +87,15 @@ in 1s
 }
 
 // TestJSON looks at the members that ACTS §13 names, and at those beside them.
+// TestControlCharacters: what a Partner sends gives a terminal no orders.
+func TestControlCharacters(t *testing.T) {
+	var b strings.Builder
+	field(&b, "got", "a\n\x1b[2Jb\r\u009bc\td")
+	if diff := cmp.Diff("  got       a\n            �[2Jb��c d\n", b.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestJSON(t *testing.T) {
 	var got map[string]any
 	if err := json.Unmarshal([]byte(text(t, JSON)), &got); err != nil {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/aip-gateway/aip-gateway/conform/acts"
 	"github.com/aip-gateway/aip-gateway/conform/run"
@@ -77,8 +79,19 @@ func failure(b *strings.Builder, t *run.TestResult) {
 
 func field(b *strings.Builder, name, text string) {
 	if text != "" {
-		fmt.Fprintf(b, "  %-9s %s\n", name, strings.ReplaceAll(text, "\n", "\n            "))
+		fmt.Fprintf(b, "  %-9s %s\n", name, strings.ReplaceAll(strings.Map(shown, text), "\n", "\n            "))
 	}
+}
+
+// shown replaces the control characters of a Partner, which a terminal would obey.
+func shown(r rune) rune {
+	switch {
+	case r == '\t':
+		return ' '
+	case r != '\n' && unicode.IsControl(r):
+		return utf8.RuneError
+	}
+	return r
 }
 
 // seen is a reading of one protocol, and the tests that saw it.
