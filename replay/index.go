@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// Index is for drivers that keep the heads of all logs in memory. It finds logs by the beginnings of their names and in
-// lists, kept in order, and by time: for this it goes through all logs with a DueAt. And it knows the ended log to be
-// dropped next. V is the driver's own part of a log. A lock of the driver's guards it.
+// Index is for drivers that keep the heads of all logs in memory. It finds logs by the beginnings of their names, in
+// lists, and by time, all kept in order. And it knows the ended log to be dropped next. V is the driver's own part of a
+// log. A lock of the driver's guards it.
 type Index[V any] struct {
 	settings Settings
 	logs     map[string]*Indexed[V]
@@ -22,7 +22,7 @@ type Index[V any] struct {
 	lists    map[string]*order[ListedLog] // by name; none is empty
 	ended    list.List                    // ended logs, the most recently used in front
 	expiring expiryHeap[V]                // the same logs, the next to be dropped in front
-	due      map[*Indexed[V]]struct{}     // logs with a DueAt
+	due      map[byte]*order[DueLog]      // logs with a DueAt, by class
 	size     int64                        // bytes of all logs
 	idle     int64                        // bytes of the ended logs
 }
@@ -50,7 +50,7 @@ func NewIndex[V any](s Settings) *Index[V] {
 		logs:     make(map[string]*Indexed[V]),
 		names:    order[string]{compare: cmp.Compare[string]},
 		lists:    make(map[string]*order[ListedLog]),
-		due:      make(map[*Indexed[V]]struct{}),
+		due:      make(map[byte]*order[DueLog]),
 	}
 }
 
@@ -78,12 +78,9 @@ func (x *Index[V]) Set(l *Indexed[V], h Head, size int64) {
 	if l.use != nil {
 		x.idle += size - l.size
 	}
+	h.DueAt = h.DueAt.Round(0) // by the wall clock alone: with the readings of two clocks, times have no order
+	x.reschedule(l, h.DueAt)
 	l.Head, l.size = h, size
-	if h.DueAt.IsZero() {
-		delete(x.due, l)
-	} else {
-		x.due[l] = struct{}{}
-	}
 	if !h.Ended.IsZero() && l.use == nil {
 		x.idle += size
 		if l.Expires.IsZero() {
@@ -104,7 +101,7 @@ func (x *Index[V]) Remove(l *Indexed[V]) {
 	delete(x.logs, l.Name)
 	x.names.remove(l.Name)
 	x.relist(l, nil)
-	delete(x.due, l)
+	x.reschedule(l, time.Time{})
 	if l.use != nil {
 		x.idle -= l.size
 		x.ended.Remove(l.use)
@@ -136,6 +133,25 @@ func (x *Index[V]) relist(l *Indexed[V], lists []Listing) {
 			x.lists[now.List] = in
 		}
 		in.add(ListedLog{Log: l.Name, At: now.At, Label: now.Label})
+	}
+}
+
+// reschedule makes a log due at another time than that in its head; zero for never.
+func (x *Index[V]) reschedule(l *Indexed[V], at time.Time) {
+	was := l.Head.DueAt
+	if was.Equal(at) {
+		return
+	}
+	in := x.due[l.Name[0]]
+	if in == nil {
+		in = &order[DueLog]{compare: DueLog.Compare}
+		x.due[l.Name[0]] = in
+	}
+	if !was.IsZero() {
+		in.remove(DueLog{Log: l.Name, At: was})
+	}
+	if !at.IsZero() {
+		in.add(DueLog{Log: l.Name, At: at})
 	}
 }
 
@@ -202,13 +218,17 @@ func (x *Index[V]) Due(
 			if err := lock(ctx); err != nil {
 				return nil, false, err
 			}
-			for l := range x.due {
-				if at := l.Head.DueAt; l.Name[0] == class && !at.Before(from) && !at.After(until) {
-					due = append(due, DueLog{Log: l.Name, At: at})
-				}
+			defer unlock()
+			in := x.due[class]
+			if in == nil {
+				return due, false, nil
 			}
-			unlock()
-			slices.SortFunc(due, DueLog.Compare)
+			for l := range in.from(DueLog{At: from}) {
+				if l.At.After(until) {
+					break
+				}
+				due = append(due, l)
+			}
 			return due, false, nil
 		})
 	}

@@ -208,7 +208,7 @@ func (m *Memory) Configure(s Settings) {
 	m.evict(nil)
 }
 
-// Due implements Store. It goes through all logs with a DueAt.
+// Due implements Store.
 func (m *Memory) Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[DueLog, error] {
 	return m.index.Due(ctx, m.enter, m.mu.Unlock, class, from, until)
 }

@@ -300,7 +300,7 @@ func (s *Store) Unread(log string, seq uint64) bool {
 	return l != nil && f != nil && f.readers.Unread(first, seq)
 }
 
-// Due implements replay.Store. It goes through all logs with a DueAt.
+// Due implements replay.Store.
 func (s *Store) Due(ctx context.Context, class byte, from, until time.Time) iter.Seq2[replay.DueLog, error] {
 	return s.index.Due(ctx, s.enter, s.mu.Unlock, class, from, until)
 }
