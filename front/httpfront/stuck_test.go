@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"iter"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -45,32 +46,44 @@ func (spoken) Cancel(context.Context, *agent.Turn) (agent.Report, error) {
 	return agent.Report{State: task.Canceled, Revision: "2"}, nil
 }
 
-// TestACallerThatNeverReads: one of a hundred followers of a task, or the only one, reads nothing. The others receive
-// every event while the agent sends it, calls are answered, and the one is cut at the time limit of a write.
+// TestACallerThatNeverReads: two of a hundred followers of a task read nothing, or the only one does. The others
+// receive every event while the agent sends it, and calls are answered. One of the two has a short time limit of a
+// write, and is cut at it. The limit of the other one is longer than the test: it is there while every piece is sent,
+// so a gateway with calls or readers waiting for its cut never passes. The limit of the readers is as long: no slow
+// machine makes one of them late.
 func TestACallerThatNeverReads(t *testing.T) {
 	const pieces = 40
 	takesOver := func(h *setup) { h.takeOver(func() func() { return func() {} }) }
 	for name, c := range map[string]struct {
-		readers   int // besides the one
+		readers   int // besides the two; without readers, the one with the short limit is alone
 		tls       bool
 		takesOver func(*setup)
 	}{
-		"plain":                    {99, false, func(*setup) {}},
-		"plain, taken over":        {99, false, takesOver},
+		"plain":                    {98, false, func(*setup) {}},
+		"plain, taken over":        {98, false, takesOver},
 		"plain, taken over, alone": {0, false, takesOver},
-		"TLS":                      {99, true, func(*setup) {}},
+		"TLS":                      {98, true, func(*setup) {}},
 		"TLS, alone":               {0, true, func(*setup) {}},
-		"TLS, taken over":          {99, true, takesOver},
+		"TLS, taken over":          {98, true, takesOver},
 		"TLS, taken over, alone":   {0, true, takesOver},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			speaks := spoken{pieces: make(chan string)}
 			h := openSite(t, c.takesOver, func(h *setup) {
-				h.Partner.Agent, h.front.WriteTimeout = speaks, 30*time.Second
+				h.Partner.Agent, h.front.WriteTimeout = speaks, time.Hour
 				h.Partner.MaxBytes, h.Streaming.Max, h.Streaming.MaxPerLeader = 16<<20, 200, 200
 			})
-			server := httptest.NewUnstartedServer(h)
+			hasty := h.setup
+			hasty.front.WriteTimeout = 5 * time.Second
+			impatient := New(h.gateway, hasty.front)
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Host == "short" {
+					impatient.ServeHTTP(w, r)
+				} else {
+					h.ServeHTTP(w, r)
+				}
+			}))
 			server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 				under := c
 				if over, ok := c.(interface{ NetConn() net.Conn }); ok {
@@ -99,20 +112,32 @@ func TestACallerThatNeverReads(t *testing.T) {
 			}
 			post("/stream", message("stream", "start", "t1", "hello"))
 
-			stuck, err := net.Dial("tcp", server.Listener.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer stuck.Close()
-			if err := stuck.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
-				t.Fatal(err)
-			}
-			if c.tls {
-				stuck = tls.Client(stuck, &tls.Config{InsecureSkipVerify: true})
-			}
 			again := message("stream", "re-stream", "t1", "")
-			fmt.Fprintf(stuck, "POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(again), again)
-			asynctest.Eventually(t, "a stream is open", func() bool { return h.streams() == 1 })
+			stuck := int64(0)
+			neverReads := func(host string) net.Conn {
+				t.Helper()
+				conn, err := net.Dial("tcp", server.Listener.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { conn.Close() })
+				if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+					t.Fatal(err)
+				}
+				if c.tls {
+					conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
+				}
+				const head = "POST /stream HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n%s"
+				fmt.Fprintf(conn, head, host, len(again), again)
+				stuck++
+				asynctest.Eventually(t, "its stream is open", func() bool { return h.streams() == stuck })
+				return conn
+			}
+			neverReads("short")
+			var long net.Conn
+			if c.readers > 0 {
+				long = neverReads("long")
+			}
 
 			received := make(chan int, c.readers)  // the number of a reader's pieces
 			sums := make(chan [32]byte, c.readers) // of everything received by a reader
@@ -145,7 +170,8 @@ func TestACallerThatNeverReads(t *testing.T) {
 					}
 				}()
 			}
-			asynctest.Eventually(t, "all streams are open", func() bool { return h.streams() == int64(c.readers+1) })
+			open := int64(c.readers) + stuck
+			asynctest.Eventually(t, "all streams are open", func() bool { return h.streams() == open })
 			for i := range pieces {
 				speaks.pieces <- strings.Repeat("x", 2<<10<<(i%5)) // 2 to 32 KiB
 				for range c.readers {
@@ -156,6 +182,12 @@ func TestACallerThatNeverReads(t *testing.T) {
 				if got := post("/rpc", message("rpc", "get", "t1", "")); !strings.Contains(got, `"working"`) {
 					t.Fatalf("a get was answered with %.300s", got)
 				}
+			}
+			asynctest.Eventually(t, "the one with the short limit alone is cut", func() bool {
+				return h.streams() == open-1
+			})
+			if long != nil {
+				long.Close()
 			}
 			asynctest.Eventually(t, "only the streams that are read are open", func() bool {
 				return h.streams() == int64(c.readers)
