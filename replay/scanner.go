@@ -84,7 +84,11 @@ func (s *DueScanner) Scan(
 		group              sync.WaitGroup
 		retry, unavailable atomic.Bool
 		slots              = make(chan struct{}, parallel)
+		begin              = group.Go
 	)
+	if parallel == 1 { // no goroutine for each of very many logs
+		begin = func(visit func()) { visit() }
+	}
 	fail := func(at time.Time, err error) {
 		s.Leave(at)
 		if errors.Is(err, ErrUnavailable) {
@@ -108,7 +112,7 @@ func (s *DueScanner) Scan(
 			s.Leave(due.At)
 			break
 		}
-		group.Go(func() {
+		begin(func() {
 			defer func() { <-slots }()
 			if err := visit(due, now); err != nil {
 				fail(due.At, err)
