@@ -228,8 +228,19 @@ func taskLog(id string) string { return logname.New("partner", "leader", id) }
 
 func (w *world) task(id string) *writer { return &writer{w: w, log: taskLog(id)} }
 
-// move appends changes of state, and notifies of them.
+// move appends changes of state, and notifies of each of them.
 func (l *writer) move(states ...task.State) error {
+	for _, s := range states {
+		if err := l.moveAtOnce(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moveAtOnce appends changes of state, and notifies of them together.
+func (l *writer) moveAtOnce(states ...task.State) error {
+	var changes []Change
 	for _, s := range states {
 		at := time.Now().Truncate(time.Millisecond)
 		if !at.After(l.fold.Status().ChangedAt) {
@@ -244,10 +255,11 @@ func (l *writer) move(states ...task.State) error {
 			return err
 		}
 		l.states = append(l.states, s)
-		if !l.silent {
-			t := *l.fold.Task()
-			l.w.e.Notify(context.Background(), l.log, []Change{{Seq: l.fold.Seq, Task: &t}})
-		}
+		t := *l.fold.Task()
+		changes = append(changes, Change{Seq: l.fold.Seq, Task: &t})
+	}
+	if !l.silent {
+		l.w.e.Notify(context.Background(), l.log, changes)
 	}
 	return nil
 }
