@@ -65,6 +65,7 @@ unit: nats ## unit tests, with the race detector; those of groups and the models
 
 sparse: ## unit tests that try less with the race detector, without it
 	$(GO) test -vet=off -shuffle=on -count=1 $(SPARSE)
+	$(GO) test -vet=off -count=1 -run 'Budget$$' ./caddymodule
 
 groups: rabbitmq ## the unit tests of groups, which need a RabbitMQ
 	$(GO) test -race -shuffle=on -count=1 ./front/group/...

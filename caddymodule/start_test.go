@@ -6,9 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"net"
-	"runtime"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 )
@@ -131,35 +129,5 @@ func TestStartBudget(t *testing.T) {
 	const budget = 160
 	if n := testing.AllocsPerRun(500, starts(t, "hello")); n > budget {
 		t.Errorf("a start makes %v allocations, want at most %d", n, budget)
-	}
-}
-
-// TestTextBudget: a whole start with a text of 16 KiB, in and out, allocates no more than a given number of bytes. The
-// second text has many escapes, as source code has.
-func TestTextBudget(t *testing.T) {
-	for _, c := range []struct {
-		name, text string
-		budget     uint64
-	}{
-		{"plain", strings.Repeat("0123456789abcdef", 1<<10), 66 << 10},
-		{"escaped", strings.Repeat(`if a == \"b\" {\n\t\treturn`, 546), 74 << 10},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			call := starts(t, c.text)
-			const n = 500
-			for range n / 10 { // the pools fill
-				call()
-			}
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			for range n {
-				call()
-			}
-			runtime.ReadMemStats(&after)
-			each := (after.TotalAlloc - before.TotalAlloc) / n
-			if t.Logf("%d bytes of text, %d allocated", len(c.text), each); each > c.budget {
-				t.Errorf("a start allocates %d bytes, want at most %d", each, c.budget)
-			}
-		})
 	}
 }
