@@ -135,7 +135,7 @@ const tableEndLen = 4 + 8
 
 // clone copies a disk.
 func clone(disk *vfs.MemFS) *vfs.MemFS {
-	return disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(0, 0))})
+	return crash(disk, vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(0, 0))})
 }
 
 // used returns the number of bytes of a file without the zeros at its end.

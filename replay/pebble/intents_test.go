@@ -48,7 +48,7 @@ func names(t *testing.T, s *Store) (names []string) {
 
 // died returns a disk as left by the death of the process: all writes are there.
 func died(disk *vfs.MemFS) *vfs.MemFS {
-	return disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 2))})
+	return crash(disk, vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 2))})
 }
 
 // TestIntents has a process die, and the machine, while logs are intents.
@@ -74,7 +74,7 @@ func TestIntents(t *testing.T) {
 	if d := cmp.Diff(all, names(t, s)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	dead, lost := died(disk), disk.CrashClone(vfs.CrashCloneCfg{})
+	dead, lost := died(disk), crash(disk, vfs.CrashCloneCfg{})
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -239,6 +239,7 @@ func crashIntents(t *testing.T, over func(*vfs.MemFS) (system vfs.FS, died func(
 	for round := range uint64(60 / min(15, sparse)) {
 		rnd := rand.New(rand.NewPCG(seed, round))
 		disk := crashableDisk()
+		disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 48 << 20, TotalBytes: 48 << 20}) // a slot for each log
 		setBoot(t, disk, "one")
 		want := make(map[string]uint64) // acknowledged logs, and their last records
 		for life := range 3 {
@@ -315,7 +316,7 @@ func crashIntents(t *testing.T, over func(*vfs.MemFS) (system vfs.FS, died func(
 					t.Fatal(err)
 				}
 			}
-			disk = disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rnd})
+			disk = crash(disk, vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rnd})
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}

@@ -166,12 +166,12 @@ func TestCrashes(t *testing.T) {
 					}
 				}
 			}
-			crash := vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rnd}
+			left := vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rnd}
 			lost := rnd.IntN(2) == 0
 			if lost {
-				crash.UnsyncedDataPercent = rnd.IntN(101)
+				left.UnsyncedDataPercent = rnd.IntN(101)
 			}
-			crashed := disk.CrashClone(crash)
+			crashed := crash(disk, left)
 			if lost {
 				setBoot(t, crashed, fmt.Sprint("another ", round))
 			} else {
@@ -227,7 +227,7 @@ func TestFlushedFirst(t *testing.T) {
 	if err := s.committed().Flush(); err != nil {
 		t.Fatal(err)
 	}
-	lost := disk.CrashClone(vfs.CrashCloneCfg{})
+	lost := crash(disk, vfs.CrashCloneCfg{})
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func TestReplay(t *testing.T) {
 	for _, r := range []string{"1", "2", "3", "4"} {
 		appendRecords(t, s, "a", true, r)
 	}
-	crashed := disk.CrashClone(vfs.CrashCloneCfg{})
+	crashed := crash(disk, vfs.CrashCloneCfg{})
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestReplay(t *testing.T) {
 		}, 0, "it has a record of kind 77"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			system := crashed.CrashClone(vfs.CrashCloneCfg{})
+			system := crash(crashed, vfs.CrashCloneCfg{})
 			if err := system.Remove(segmentPath(1)); err != nil {
 				t.Fatal(err)
 			}
@@ -270,7 +270,7 @@ func TestMaxLost(t *testing.T) {
 			t.Fatal(err)
 		}
 		last += uint64(n)
-		lost := disk.CrashClone(vfs.CrashCloneCfg{})
+		lost := crash(disk, vfs.CrashCloneCfg{})
 		found, err := open(lost, "/store", replay.Settings{}, quiet)
 		if err != nil {
 			t.Fatal(err)

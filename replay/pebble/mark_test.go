@@ -94,7 +94,7 @@ func TestLostNumbers(t *testing.T) {
 			if got, err := after(t, s, "a", 3); err != nil || !cmp.Equal(got, []string{"4 a4"}) {
 				t.Fatalf("before the loss: %q, %v", got, err)
 			}
-			lost := disk.CrashClone(vfs.CrashCloneCfg{})
+			lost := crash(disk, vfs.CrashCloneCfg{})
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -171,7 +171,7 @@ func TestLostAgain(t *testing.T) {
 				}
 				seen[r.Seq] = string(r.Data)
 			}
-			lost := disk.CrashClone(vfs.CrashCloneCfg{})
+			lost := crash(disk, vfs.CrashCloneCfg{})
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -206,13 +206,13 @@ func TestNoLoss(t *testing.T) {
 				appendRecords(t, s, "a", false, fmt.Sprint(round))
 				all := vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 2))}
 				if !test.close {
-					disk = disk.CrashClone(all)
+					disk = crash(disk, all)
 				}
 				if err := s.Close(); err != nil {
 					t.Fatal(err)
 				}
 				if test.close {
-					disk = disk.CrashClone(vfs.CrashCloneCfg{})
+					disk = crash(disk, vfs.CrashCloneCfg{})
 				}
 				setBoot(t, disk, test.boot[1])
 			}

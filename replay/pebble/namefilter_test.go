@@ -140,7 +140,7 @@ func TestNamesOfAll(t *testing.T) {
 				t.Errorf("round %d: of %d other names, the filter has %d", round, logs, wrong)
 			}
 			if end == "die" {
-				disk = disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 2))})
+				disk = crash(disk, vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 2))})
 			}
 			if err := s.Close(); err != nil {
 				t.Fatal(err)

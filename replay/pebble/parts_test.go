@@ -74,7 +74,7 @@ func testLargeBatch(t *testing.T, durable bool, fill, size int) {
 			return nil
 		}
 		waited = append(waited, slices.Clone(done))
-		crashed = append(crashed, system.CrashClone(vfs.CrashCloneCfg{}))
+		crashed = append(crashed, crash(system, vfs.CrashCloneCfg{}))
 		mu.Unlock()
 		switch {
 		case n == 0 && fill > 0:
@@ -109,7 +109,7 @@ func testLargeBatch(t *testing.T, durable bool, fill, size int) {
 		t.Errorf("%d syncs; small appends that had returned at them: %v", n, waited)
 	}
 	whole := false
-	after := system.CrashClone(vfs.CrashCloneCfg{})
+	after := crash(system, vfs.CrashCloneCfg{})
 	for _, file := range filesWith(t, after, "/store", segment.Ext) {
 		for _, batch := range batchesIn(t, after, file) {
 			whole = whole || len(batch) > len(want)

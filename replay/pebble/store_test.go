@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/replaytest"
 )
@@ -18,9 +20,20 @@ type opened struct {
 	dir string
 }
 
+// smallDir is the disk of the system with a small size, so that a store writes, reads and maps real files, but no 24 MiB
+// of zeros and 4 MiB of intents each time it is opened.
+type smallDir struct{ vfs.FS }
+
+func (fs smallDir) Unwrap() vfs.FS { return fs.FS }
+
+func (smallDir) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	return vfs.DiskUsage{AvailBytes: 64 << 20, TotalBytes: 64 << 20}, nil
+}
+
+// openAt opens a store in an absolute directory.
 func openAt(t *testing.T, dir string, s replay.Settings) opened {
 	t.Helper()
-	st, err := Open(dir, s, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})))
+	st, err := open(smallDir{vfs.Default}, dir, s, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -395,7 +395,7 @@ func TestPowerLoss(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		clone := disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rnd.IntN(101), RNG: rnd})
+		clone := crash(disk, vfs.CrashCloneCfg{UnsyncedDataPercent: rnd.IntN(101), RNG: rnd})
 		close(done)
 		wg.Wait()
 		if err := s.Close(); err != nil {

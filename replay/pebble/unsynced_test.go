@@ -62,7 +62,7 @@ func TestUnsynced(t *testing.T) {
 						t.Errorf("Close: %v, want the disk's error", err)
 					}
 				}
-				dropped := disk.CrashClone(vfs.CrashCloneCfg{})
+				dropped := crash(disk, vfs.CrashCloneCfg{})
 				if err := s.Close(); !errors.Is(err, syscall.EIO) {
 					t.Errorf("Close: %v, want the disk's error", err)
 				}
