@@ -256,9 +256,7 @@ func TestRestingIsTheSame(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.Snapshot = string(snapshot)
-		for _, r := range records {
-			a.Records += fmt.Sprintf("%d %s\n", r.Seq, r.Data)
-		}
+		a.Records = textOf(records)
 		return a
 	}
 	rested, inline := 0, 0

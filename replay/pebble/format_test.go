@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
 	"github.com/aip-gateway/aip-gateway/replay/pebble/wal/segment"
@@ -124,44 +126,48 @@ var longRetention = replay.Settings{Retention: 100 * 365 * 24 * time.Hour}
 
 // TestLikeMemory makes appends to a store closed and opened in between. It then has the same as one in memory.
 func TestLikeMemory(t *testing.T) {
-	dir := t.TempDir()
-	memory := replay.NewMemory(longRetention)
-	s := openAt(t, dir, longRetention)
-	for _, turn := range likeMemory {
-		for i, a := range turn {
-			appendAll(t, memory, []replay.Append{a})
-			appendAll(t, s, []replay.Append{a})
-			if i%3 == 0 {
-				if err := s.Close(); err != nil {
-					t.Fatal(err)
+	bubble.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		memory := replay.NewMemory(longRetention)
+		s := openAt(t, dir, longRetention)
+		for _, turn := range likeMemory {
+			for i, a := range turn {
+				appendAll(t, memory, []replay.Append{a})
+				appendAll(t, s, []replay.Append{a})
+				if i%3 == 0 {
+					if err := s.Close(); err != nil {
+						t.Fatal(err)
+					}
+					s = openAt(t, dir, longRetention)
 				}
-				s = openAt(t, dir, longRetention)
-			}
-			compareStores(t, memory, s)
-		}
-	}
-	// Nothing is left of the ended logs when they are dropped.
-	settings := longRetention
-	settings.MaxSize = 1
-	s.Configure(settings)
-	for left := true; left; {
-		left = false
-		for _, log := range []string{"t/live", "t/ended", "t/empty and ended", "t/trimmed and ended", "t/trimmed",
-			"t/pending"} {
-			_, err := s.Head(t.Context(), log)
-			left = left || !errors.Is(err, replay.ErrNotFound)
-		}
-	}
-	for key := range keysOf(t, s) {
-		for _, log := range []string{"live", "ended", "pending"} {
-			if strings.Contains(key, log) {
-				t.Errorf("%q is left", key)
+				compareStores(t, memory, s)
 			}
 		}
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+		// Nothing is left of the ended logs when they are dropped.
+		settings := longRetention
+		settings.MaxSize = 1
+		s.Configure(settings)
+		for left := true; left; {
+			left = false
+			time.Sleep(time.Second) // for the sweeper
+			synctest.Wait()
+			for _, log := range []string{"t/live", "t/ended", "t/empty and ended", "t/trimmed and ended", "t/trimmed",
+				"t/pending"} {
+				_, err := s.Head(t.Context(), log)
+				left = left || !errors.Is(err, replay.ErrNotFound)
+			}
+		}
+		for key := range keysOf(t, s) {
+			for _, log := range []string{"live", "ended", "pending"} {
+				if strings.Contains(key, log) {
+					t.Errorf("%q is left", key)
+				}
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 // appendAll appends to logs, whatever revisions they have.
@@ -188,8 +194,8 @@ func compareStores(t *testing.T, want, got replay.Store) {
 	type log struct {
 		Head     replay.Head
 		Snapshot []byte
-		Records  []replay.Record
-		Followed []replay.Record
+		Records  string
+		Followed string
 	}
 	read := func(s replay.Store) (logs []replay.Entry, due []replay.DueLog, all map[string]log) {
 		all = make(map[string]log)
@@ -199,7 +205,8 @@ func compareStores(t *testing.T, want, got replay.Store) {
 			}
 			logs = append(logs, entry)
 			var l log
-			if l.Head, l.Snapshot, l.Records, err = s.Load(t.Context(), entry.Log); err != nil {
+			var records, followed []replay.Record
+			if l.Head, l.Snapshot, records, err = s.Load(t.Context(), entry.Log); err != nil {
 				t.Fatalf("%s: %v", entry.Log, err)
 			}
 			if l.Head.First <= l.Head.Last {
@@ -207,12 +214,13 @@ func compareStores(t *testing.T, want, got replay.Store) {
 					if err != nil {
 						t.Fatalf("%s: %v", entry.Log, err)
 					}
-					l.Followed = append(l.Followed, replay.Record{Seq: r.Seq, Data: bytes.Clone(r.Data)})
+					followed = append(followed, replay.Record{Seq: r.Seq, Data: bytes.Clone(r.Data)})
 					if r.Seq == l.Head.Last {
 						break
 					}
 				}
 			}
+			l.Records, l.Followed = textOf(records), textOf(followed)
 			all[entry.Log] = l
 		}
 		for w, err := range s.Due(t.Context(), 't', replay.Recover, replay.EndOfTime) {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
@@ -70,6 +71,16 @@ type stored map[string]struct {
 	Due      bool
 }
 
+// textOf returns records as one text. Compared one by one they take ten times as long.
+func textOf(records []replay.Record) string {
+	var b []byte
+	for _, r := range records {
+		b = strconv.AppendBool(append(strconv.AppendUint(b, r.Seq, 10), ' '), r.More)
+		b = append(append(append(b, ' '), r.Data...), '\n')
+	}
+	return string(b)
+}
+
 // contentsOf returns the contents of a store, and the number of the last append in it.
 func contentsOf(t *testing.T, s replay.Store) (all stored, last uint64) {
 	t.Helper()
@@ -89,9 +100,7 @@ func contentsOf(t *testing.T, s replay.Store) (all stored, last uint64) {
 		h.DueAt, h.Lost = h.DueAt.UTC(), 0
 		one := all[entry.Log]
 		one.Head, one.Snapshot = h, snapshot
-		for _, r := range records {
-			one.Records += fmt.Sprintf("%d %s\n", r.Seq, r.Data)
-		}
+		one.Records = textOf(records)
 		all[entry.Log] = one
 	}
 	for class := byte('a'); class <= 'j'; class++ {

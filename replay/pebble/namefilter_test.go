@@ -90,7 +90,7 @@ func beginLogs(t *testing.T, s *Store, round uint64) {
 func largeDisk(t *testing.T) *vfs.MemFS {
 	t.Helper()
 	disk := vfs.NewCrashableMem()
-	disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 1 << 40, TotalBytes: 1 << 40})
+	disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 256 << 20, TotalBytes: 256 << 20})
 	setBoot(t, disk, "one")
 	return disk
 }
