@@ -270,6 +270,9 @@ func (e *env) wantLoad(s replay.Store, log string, want state) {
 	if slices.EqualFunc(want.Records, got.Records, sameRecord) {
 		want.Records, got.Records = nil, nil // cmp takes its time
 	}
+	if want.Records == nil && got.Records == nil && sameHead(want.Head, h) && bytes.Equal(want.Snapshot, snapshot) {
+		return
+	}
 	if d := cmp.Diff(want, got, equal); d != "" {
 		e.Fatalf("Load(%.40q) (-want +got):\n%s", log, d)
 	}
@@ -286,11 +289,14 @@ func (e *env) wantNotFound(s replay.Store, log string) {
 }
 
 // sameEntry is equal for entries.
-func sameEntry(a, b replay.Entry) bool {
-	g, h := a.Head, b.Head
-	return a.Log == b.Log && g.Revision == h.Revision && g.First == h.First && g.Last == h.Last && g.Bytes == h.Bytes &&
+func sameEntry(a, b replay.Entry) bool { return a.Log == b.Log && sameHead(a.Head, b.Head) }
+
+// sameHead is equal for heads: cmp takes its time.
+func sameHead(g, h replay.Head) bool {
+	return g.Revision == h.Revision && g.First == h.First && g.Last == h.Last && g.Bytes == h.Bytes &&
 		bytes.Equal(g.Metadata, h.Metadata) &&
-		g.DueAt.Equal(h.DueAt) && g.Ended.IsZero() == h.Ended.IsZero() && slices.Equal(g.Gaps, h.Gaps) && g.Lost == h.Lost &&
+		g.DueAt.Equal(h.DueAt) && g.Ended.IsZero() == h.Ended.IsZero() && slices.Equal(g.Gaps, h.Gaps) &&
+		g.Lost == h.Lost && g.Cut == h.Cut &&
 		slices.EqualFunc(g.Lists, h.Lists, func(a, b replay.Listing) bool {
 			return a.List == b.List && a.At.Equal(b.At) && a.Label == b.Label
 		})
@@ -362,7 +368,10 @@ func (e *env) wantHead(s replay.Store, log string, want replay.Head) {
 	if err != nil {
 		e.Fatalf("Head(%.40q): %v", log, err)
 	}
-	if d := cmp.Diff(e.revised(log, want, h), h, equal); d != "" {
+	if want = e.revised(log, want, h); sameHead(want, h) {
+		return
+	}
+	if d := cmp.Diff(want, h, equal); d != "" {
 		e.Fatalf("Head(%.40q) (-want +got):\n%s", log, d)
 	}
 }
@@ -396,6 +405,11 @@ func (e *env) wantListed(s replay.Store, list string, after replay.ListedLog, wa
 			e.Fatalf("Listed(%.40q, %.40q): %v", list, after.Log, err)
 		}
 		got = append(got, l)
+	}
+	if slices.EqualFunc(want, got, func(a, b replay.ListedLog) bool {
+		return a.Log == b.Log && a.At.Equal(b.At) && a.Label == b.Label
+	}) {
+		return // cmp takes its time
 	}
 	if d := cmp.Diff(want, got, equal); d != "" {
 		e.Fatalf("Listed(%.40q, %.40q) (-want +got):\n%s", list, after.Log, d)
