@@ -20,8 +20,8 @@ type opened struct {
 	dir string
 }
 
-// smallDir is the disk of the system with a small size, so that a store writes, reads and maps real files, but no 24 MiB
-// of zeros and 4 MiB of intents each time it is opened.
+// smallDir is the disk of the system with a small size, so that a store writes, reads and maps real files, but no
+// 24 MiB of zeros and 4 MiB of intents each time it is opened.
 type smallDir struct{ vfs.FS }
 
 func (fs smallDir) Unwrap() vfs.FS { return fs.FS }
@@ -33,7 +33,8 @@ func (smallDir) GetDiskUsage(string) (vfs.DiskUsage, error) {
 // openAt opens a store in an absolute directory.
 func openAt(t *testing.T, dir string, s replay.Settings) opened {
 	t.Helper()
-	st, err := open(smallDir{vfs.Default}, dir, s, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})))
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	st, err := open(smallDir{vfs.Default}, dir, s, log)
 	if err != nil {
 		t.Fatal(err)
 	}
