@@ -3,6 +3,7 @@
 package translatetest
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"math/rand/v2"
@@ -46,16 +47,27 @@ func mutatedValues(t *testing.T, original []byte, try func(body []byte)) {
 		nil, true, 0, -1, 1.5, json.Number("1.0"), json.Number("1e999"), "", "x", strings.Repeat("x", 300), "a\u0000b",
 		[]any{}, []any{nil}, []any{[]any{}}, map[string]any{}, map[string]any{"type": 1}, map[string]any{"kind": "text"},
 	}
+	const place = "the place of a value"
+	marshal := func(v any) []byte {
+		data, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	var texts [][]byte
+	for _, v := range values {
+		texts = append(texts, marshal(v))
+	}
 	var root any
 	if err := json.Unmarshal(original, &root); err != nil {
 		t.Fatal(err)
 	}
-	render := func() {
-		body, err := json.Marshal(root)
-		if err != nil {
-			t.Fatal(err)
+	tryAll := func() { // with place in root; the body around a value is made once for all values
+		before, after, _ := bytes.Cut(marshal(root), marshal(place))
+		for _, text := range texts {
+			try(slices.Concat(before, text, after))
 		}
-		try(body)
 	}
 	var walk func(node any)
 	walk = func(node any) {
@@ -63,21 +75,17 @@ func mutatedValues(t *testing.T, original []byte, try func(body []byte)) {
 		case map[string]any:
 			for _, key := range slices.Sorted(maps.Keys(node)) {
 				was := node[key]
-				for _, v := range values {
-					node[key] = v
-					render()
-				}
+				node[key] = place
+				tryAll()
 				delete(node, key)
-				render()
+				try(marshal(root))
 				node[key] = was
 				walk(was)
 			}
 		case []any:
 			for i, was := range node {
-				for _, v := range values {
-					node[i] = v
-					render()
-				}
+				node[i] = place
+				tryAll()
 				node[i] = was
 				walk(was)
 			}
