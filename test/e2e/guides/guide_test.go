@@ -39,7 +39,7 @@ func openPage(t *testing.T, name string, ports map[string]int) *guide {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tests, err := filepath.Abs("..")
+	tests, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
