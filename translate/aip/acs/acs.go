@@ -45,7 +45,7 @@ func VersionOf(aic string) string {
 
 // Document is an ACS of a Partner.
 type Document struct {
-	AIC              string            `json:"aic,omitempty"`
+	AIC              string            `json:"aic"`
 	Active           bool              `json:"active"`
 	LastModifiedTime string            `json:"lastModifiedTime"`
 	ProtocolVersion  string            `json:"protocolVersion"`
