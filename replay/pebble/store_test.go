@@ -34,7 +34,7 @@ func (smallDir) GetDiskUsage(string) (vfs.DiskUsage, error) {
 func openAt(t *testing.T, dir string, s replay.Settings) opened {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	st, err := open(smallDir{vfs.Default}, dir, s, log)
+	st, err := Open(dir, s, log)
 	if err != nil {
 		t.Fatal(err)
 	}
