@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// tellAfter is the time for gathering the debts of entries before their owner learns of them.
-	tellAfter = 50 * time.Millisecond
-	// tellAgain is the time after which an owner without an answer gets them again.
-	tellAgain = time.Second
-	// tellLast is the time for telling the owners at the end of the process.
-	tellLast = 2 * time.Second
+	// reportAfter is the time for gathering the debts of entries before a report of them.
+	reportAfter = 50 * time.Millisecond
+	// reportAgain is the time between a report without an answer and the next one.
+	reportAgain = time.Second
+	// reportLast is the time for the last reports, at the end of the process.
+	reportLast = 2 * time.Second
 )
 
 // debts are the entries of one shard with uses from here for the owner to count.
@@ -24,25 +24,25 @@ type debts struct {
 	wake chan struct{}
 }
 
-// openDebts tells the owners of all shards their counts, until ctx ends.
+// openDebts reports the debts of all shards to their owners, until ctx ends.
 func (b *Book) openDebts(ctx context.Context) {
 	b.debts = make([]debts, b.set.Count())
 	for shard := range b.debts {
 		d := &b.debts[shard]
 		d.wake = make(chan struct{}, 1)
 		b.done.Go(func() {
-			for d.wait(ctx, tellAfter) {
-				for b.tell(ctx, shard, d) != nil && d.sleep(ctx, tellAgain) {
+			for d.wait(ctx, reportAfter) {
+				for b.report(ctx, shard, d) != nil && d.sleep(ctx, reportAgain) {
 				}
 			}
-			last, done := context.WithTimeout(context.WithoutCancel(ctx), tellLast)
+			last, done := context.WithTimeout(context.WithoutCancel(ctx), reportLast)
 			defer done()
-			_ = b.tell(last, shard, d) // the debt to an unreachable owner is lost
+			_ = b.report(last, shard, d) // the debt to an unreachable owner is lost
 		})
 	}
 }
 
-// wait waits until something is owed, and then until more is. It reports false when ctx has ended.
+// wait waits for an entry in the list, and then gives others the time to join it. It returns false when ctx has ended.
 func (d *debts) wait(ctx context.Context, more time.Duration) bool {
 	select {
 	case <-d.wake:
@@ -76,8 +76,8 @@ func (d *debts) add(e *entry) {
 // maxReported is the most entries in one message to an owner.
 const maxReported = 500
 
-// tell tells the owner of a shard its counts. After an error, it is owed still.
-func (b *Book) tell(ctx context.Context, shard int, d *debts) error {
+// report sends the debts of a shard to its owner. Those of a failed message stay debts.
+func (b *Book) report(ctx context.Context, shard int, d *debts) error {
 	for {
 		d.mu.Lock()
 		list := d.list

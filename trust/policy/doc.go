@@ -34,9 +34,9 @@
 // # Several processes
 //
 // All counts under one key are in one shard, and its owner counts for all processes (package ask). So calls and starts
-// are exact, whichever process is called. Bytes are counted exactly, too, but the owner learns of them after tellAfter,
-// so no stream waits for each piece: the pieces of several processes in this time may exceed the limit. The limits
-// themselves are those of the called process.
+// are exact, whichever process is called. Bytes are counted exactly, too, but the owner learns of them after
+// reportAfter, so no stream waits for each piece: the pieces of several processes in this time may exceed the limit.
+// The limits themselves are those of the called process.
 //
 // While the shard has no owner, a call waits as any other one does, and is refused then. A quota letting through
 // uncounted calls would protect nothing. An open stream goes on. Its bytes are owed, and counted once there is an

@@ -131,7 +131,7 @@ func TestBytesOfNodes(t *testing.T) {
 		}
 		streams.Wait()
 		// Each may send until the others learn of it.
-		if most := int64(30_000 + 3*10*(2*tellAfter/time.Millisecond)); sent < 30_000 || sent > most {
+		if most := int64(30_000 + 3*10*(2*reportAfter/time.Millisecond)); sent < 30_000 || sent > most {
 			t.Errorf("%d bytes were sent, want 30000 to %d", sent, most)
 		}
 		bubble.Pass(time.Second)
@@ -221,7 +221,7 @@ func TestOwedInParts(t *testing.T) {
 			}
 			defer streams[i].End()
 		}
-		bubble.Pass(2 * tellAgain)
+		bubble.Pass(2 * reportAgain)
 		uses, _, err := owner.Uses(t.Context(), UseFilter{})
 		if err != nil || len(uses) != 3 || parts != 2 {
 			t.Errorf("%+v are counted by %d questions, %v", uses, parts, err)
