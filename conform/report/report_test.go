@@ -153,7 +153,7 @@ not ok 2 - A-2 aip-01.00 A name
       expected  a: 1, got 2
       defined   a.yaml:7
   ...
-not ok 3 - A-3 aip-01.00 A name # TODO should
+not ok 3 - A-3 aip-01.00 A name # todo should
   ---
   message: |
     ERROR A-3, aip-01.00, should: A name
@@ -161,7 +161,7 @@ not ok 3 - A-3 aip-01.00 A name # TODO should
       because   step x: <bad> & #1
       defined   a.yaml:7
   ...
-ok 4 - A-4 aip-01.00 A name # SKIP the profile has no behavior ask
+ok 4 - A-4 aip-01.00 A name # skip the profile has no behavior ask
 ok 5 - A-5 aip-01.00 A name
 `
 	if diff := cmp.Diff(want, text(t, TAP)); diff != "" {

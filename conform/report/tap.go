@@ -23,10 +23,10 @@ func TAP(w io.Writer, r *run.Report) error {
 		case bad:
 			result = "not ok"
 			if t.Test.Level != "must" {
-				directive = " # TODO " + string(t.Test.Level)
+				directive = " # todo " + string(t.Test.Level)
 			}
 		case t.Verdict == run.Skip:
-			directive = " # SKIP " + tapText(t.Reason)
+			directive = " # skip " + tapText(t.Reason)
 		}
 		fmt.Fprintf(&b, "%s %d - %s %s %s%s\n", result, i+1, t.Test.ID, t.Protocol, tapText(t.Test.Name), directive)
 		if !bad {

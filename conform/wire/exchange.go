@@ -226,7 +226,7 @@ func (s *Stream) read(body io.ReadCloser) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.events = append(s.events, e)
-		s.tell()
+		s.announce()
 		return nil
 	})
 	s.mu.Lock()
@@ -234,13 +234,13 @@ func (s *Stream) read(body io.ReadCloser) {
 		err = errCut
 	}
 	s.end = err
-	s.tell()
+	s.announce()
 	s.mu.Unlock()
 	s.cancel(nil)
 }
 
-// tell wakes who waits for a change. The caller has the lock.
-func (s *Stream) tell() {
+// announce closes the channel of News. The caller has the lock.
+func (s *Stream) announce() {
 	close(s.news)
 	s.news = make(chan struct{})
 }
