@@ -124,7 +124,7 @@ func (e *Error) WithCause(err error) *Error { e.Err = err; return e }
 // Error implements error.
 func (e *Error) Error() string {
 	if same, ok := e.Err.(*Error); ok && same.Kind == e.Kind && same.Detail == e.Detail {
-		return same.Error() // nothing is said twice
+		return same.Error() // the cause has the same words
 	}
 	s := e.Kind.String()
 	if e.Field != "" {

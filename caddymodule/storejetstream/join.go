@@ -25,7 +25,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay/jetstream"
 )
 
-// Continues implements node.SharedDriver. Where the store is, and who this process is among the others, is said once.
+// Continues implements node.SharedDriver. The place of the store, and of this process among the
+// others, stay as the first configuration has them.
 func (s *Store) Continues(newer node.Driver) error {
 	now, then := *newer.(*Store), *s
 	now.Limits, then.Limits = store.Limits{}, store.Limits{}

@@ -166,7 +166,7 @@ func (a *FakeAgent) WaitForSent(t testing.TB, text string) {
 	Eventually(t, "the agent is sent "+text, func() bool { return a.Sent(text) > 0 })
 }
 
-// Starts returns how often an agent was told to begin.
+// Starts returns the number of requests to the agent that begin a task.
 func (a *FakeAgent) Starts() int {
 	return len(a.Requests("tasks/send")) + len(a.Requests("tasks/sendSubscribe"))
 }
