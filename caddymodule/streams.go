@@ -12,17 +12,13 @@ import (
 // writer names a type of http.ResponseWriter.
 type writer struct{ pkg, name string }
 
-const (
-	caddyHTTP = "github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	takeOver  = "github.com/aip-gateway/aip-gateway/gateway/httpfront/takeover"
-)
+const caddyHTTP = "github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-// passing are the writers that pass on unchanged what they are given: those of net/http and of loops, and those by
-// which Caddy counts bytes, sets deadlines and changes headers. Their types are not exported. A new one of Caddy's, or
-// one of another module, is not known here, so its streams are not taken over, and its connections are not looped.
+// passing are the writers that pass on unchanged what they are given: the one of net/http, and those by which Caddy
+// counts bytes, sets deadlines and changes headers. Their types are not exported. A new one of Caddy's, or one of
+// another module, is not known here, so its streams are not taken over, and its connections are not looped.
 var passing = map[writer]bool{
 	{"net/http", "response"}:                          true,
-	{takeOver, "response"}:                            true,
 	{caddyHTTP, "responseRecorder"}:                   true,
 	{caddyHTTP, "ResponseWriterWrapper"}:              true,
 	{caddyHTTP, "IdleTimeoutWriter"}:                  true,

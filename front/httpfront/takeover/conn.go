@@ -43,7 +43,7 @@ type Options struct {
 	// Socket is the caller's socket; nil if it is not known.
 	Socket syscall.RawConn
 	// Passes reports whether a ResponseWriter passes all its input on unchanged. It is asked of each one between the
-	// handler and the connection. The last of them is net/http's.
+	// handler and the connection, but not of a loop's. The last of them is net/http's, or a loop's.
 	Passes func(http.ResponseWriter) bool
 	// Gone is called once when the caller has closed the connection, or sends data without end. It must not wait.
 	Gone func()
@@ -113,9 +113,15 @@ func Take(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	return c, nil
 }
 
-// base returns net/http's writer of a response; nil if a writer before it changes its input.
+// base returns the writer of a response that net/http or a loop has made; nil if a writer before it changes its input.
 func (o *Options) base(w http.ResponseWriter) http.Hijacker {
-	for o.Passes(w) {
+	for {
+		if own, ok := w.(*response); ok {
+			return own
+		}
+		if !o.Passes(w) {
+			return nil
+		}
 		wrapper, ok := w.(interface{ Unwrap() http.ResponseWriter })
 		if !ok {
 			base, _ := w.(http.Hijacker)
@@ -123,7 +129,6 @@ func (o *Options) base(w http.ResponseWriter) http.Hijacker {
 		}
 		w = wrapper.Unwrap()
 	}
-	return nil
 }
 
 // chunks pools the buffers of chunks.
