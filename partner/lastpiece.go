@@ -10,16 +10,19 @@ import (
 
 // leaveOpen notes the products of a whole report while the agent works on: more of them may follow.
 func (b *batch) leaveOpen(chunks []task.Chunk) {
-	var open []string
-	if known := b.tk.meta.Open; known != nil {
-		open = slices.Clone(*known)
+	var known []string
+	if b.tk.meta.Open != nil {
+		known = *b.tk.meta.Open
 	}
+	open := slices.Clip(known)
 	for i := range chunks {
 		if id := chunks[i].Product.ID; !slices.Contains(open, id) {
 			open = append(open, id)
 		}
 	}
-	b.tk.meta.Open = &open
+	if len(open) > len(known) { // else the metadata are the same, and need not be encoded again
+		b.tk.meta.Open = new(open)
+	}
 }
 
 // leaveToAgent notes a piece of the agent's own: from then on, its mark at a piece tells the last one of the product.

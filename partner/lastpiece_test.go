@@ -154,6 +154,26 @@ func reportAll(reports []agent.Report, asPieces bool, yield func(agent.Report, e
 	}
 }
 
+// TestMetadataOfOpenProducts: the metadata change with the products left open alone, not with each report of them.
+func TestMetadataOfOpenProducts(t *testing.T) {
+	b := &batch{tk: new(activeTask)}
+	chunks := func(ids ...string) (list []task.Chunk) {
+		for _, id := range ids {
+			list = append(list, task.Chunk{Product: task.Product{ID: id}})
+		}
+		return list
+	}
+	b.leaveOpen(chunks("p", "q"))
+	before := b.tk.meta
+	if b.leaveOpen(chunks("q")); b.tk.meta != before {
+		t.Error("a report of known products changes the metadata")
+	}
+	b.leaveOpen(chunks("q", "r"))
+	if diff := cmp.Diff([][]string{{"p", "q"}, {"p", "q", "r"}}, [][]string{*before.Open, *b.tk.meta.Open}); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestLastPiecesOutlive: an engine knows the products left open by the engine before it, also if their pieces are no
 // longer in the log.
 func TestLastPiecesOutlive(t *testing.T) {

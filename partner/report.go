@@ -310,7 +310,6 @@ func (b *batch) addProducts(rep *agent.Report) (offer []string, over string) {
 		chunks = task.Diff(b.tk.fold.Task().Products, rep.Products)
 		offer = task.Offer(b.tk.fold.Task().Products, rep.Products)
 	}
-	ends := rep.State.Settled()
 	if len(chunks) == 0 {
 		return offer, ""
 	}
@@ -318,6 +317,7 @@ func (b *batch) addProducts(rep *agent.Report) (offer []string, over string) {
 		return offer, over
 	}
 	b.move(task.Working, nil, nil)
+	ends := rep.State.Settled()
 	for i := range chunks {
 		if rep.Full {
 			chunks[i].Last = ends
