@@ -165,13 +165,7 @@ func (n *metadata) append(dst []byte) []byte {
 		dst = append(dst, `,"kept":true`...)
 	}
 	if n.Open != nil {
-		sep := byte('[')
-		dst = append(dst, `,"open":`...)
-		for _, id := range *n.Open {
-			dst = task.AppendString(append(dst, sep), id)
-			sep = ','
-		}
-		dst = append(dst, ']')
+		dst = task.AppendStrings(dst, `,"open":[`, *n.Open)
 	}
 	if n.WithoutTask {
 		dst = append(dst, `,"withoutTask":true`...)

@@ -110,7 +110,7 @@ func (f Form) AppendMessage(dst []byte, m *Message) []byte {
 	dst = AppendString(dst, string(m.SenderRole))
 	dst = append(dst, `,"senderId":`...)
 	dst = AppendString(dst, m.SenderID)
-	dst = appendStrings(dst, `,"mentions":[`, m.Mentions)
+	dst = AppendStrings(dst, `,"mentions":[`, m.Mentions)
 	dst = appendOptional(dst, `,"command":`, string(m.Command))
 	dst = appendRaw(dst, `,"commandParams":`, m.Params)
 	dst = append(dst, `,"dataItems":`...)
@@ -119,7 +119,7 @@ func (f Form) AppendMessage(dst []byte, m *Message) []byte {
 	dst = appendOptional(dst, `,"groupId":`, m.GroupID)
 	dst = appendOptional(dst, `,"sessionId":`, m.SessionID)
 	if f == nil {
-		dst = appendStrings(dst, `,"references":[`, m.References)
+		dst = AppendStrings(dst, `,"references":[`, m.References)
 	}
 	return append(f.appendExtensions(dst, m.Extensions, MessageObject), '}')
 }
@@ -212,8 +212,8 @@ func AppendTime(dst []byte, t time.Time) []byte {
 	return append(dst, '"')
 }
 
-// appendStrings appends a list, unless it is empty. key has its first bracket.
-func appendStrings(dst []byte, key string, list []string) []byte {
+// AppendStrings appends a member that is a list of strings, unless it is empty. key has its first bracket.
+func AppendStrings(dst []byte, key string, list []string) []byte {
 	if len(list) == 0 {
 		return dst
 	}

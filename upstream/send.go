@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/task/agent"
@@ -239,10 +240,7 @@ func (r *run) message(op translate.Operation, t *agent.Turn) *query {
 	q := r.queryOf(op, t)
 	q.Interrupt = r.interrupt
 	q.Encode = func(dst []byte) []byte {
-		if most := 128 + size; cap(dst)-len(dst) < most {
-			dst = append(make([]byte, 0, len(dst)+most), dst...)
-		}
-		return q.codec.AppendTurn(dst, t, q.Operation == translate.SendStream)
+		return q.codec.AppendTurn(slices.Grow(dst, 128+size), t, q.Operation == translate.SendStream)
 	}
 	return q
 }
