@@ -19,6 +19,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/aun/auntest"
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 )
 
 // aunFiles writes what the option aun reads: a certificate of two days, that of an agent of three, their roots, and a
@@ -49,7 +50,7 @@ func TestCertificates(t *testing.T) {
 	s := newSite(t)
 	const day = 24 * time.Hour
 	// Leaves are valid for 365 days.
-	young, old := makePKI(t, devpki.Options{}), makePKI(t, devpki.Options{Now: time.Now().Add(-360 * day)})
+	young, old := devpkitest.Make(t, devpki.Options{}), devpkitest.Make(t, devpki.Options{Now: time.Now().Add(-360 * day)})
 	own, agent, roots, crl := s.aunFiles()
 	_, port, _ := strings.Cut(s.addr, ":")
 	config := adapt(t, string(caddyfile.Format(fmt.Appendf(nil, `{

@@ -13,13 +13,14 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 )
 
 const groupAIC = "10001000011K912345E789ABCDEF2353"
 
 // TestGroupMistakes holds that each mistake in the option group is a sentence that names the setting.
 func TestGroupMistakes(t *testing.T) {
-	pki := makePKI(t, devpki.Options{})
+	pki := devpkitest.Make(t, devpki.Options{})
 	brokers := []string{"mq.example.com"}
 	for _, tt := range []struct {
 		name  string
@@ -89,7 +90,7 @@ func TestGroupTokenKey(t *testing.T) {
 
 // TestGroupCertificate holds that a renewed client certificate is used without a reload.
 func TestGroupCertificate(t *testing.T) {
-	pki := makePKI(t, devpki.Options{})
+	pki := devpkitest.Make(t, devpki.Options{})
 	settings := GroupTLS{CA: []string{pki.CA.Cert}, Cert: pki.Leader.Cert, Key: pki.Leader.Key}
 	config, err := settings.config(caddy.NewReplacer(), nil)
 	if err != nil {

@@ -27,6 +27,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/trust/authn"
 )
 
@@ -46,8 +47,8 @@ type composed struct {
 func compose(t *testing.T, identify, before, gateway string) *composed {
 	t.Helper()
 	c := &composed{site: newSite(t)}
-	c.pki = makePKI(t, devpki.Options{Hosts: []string{"localhost"}})
-	c.leader, c.roots = keyPair(t, c.pki.Leader), rootsOf(t, c.pki)
+	c.pki = devpkitest.Make(t, devpki.Options{Hosts: []string{"localhost"}})
+	c.leader, c.roots = devpkitest.KeyPair(t, c.pki.Leader), devpkitest.Roots(t, c.pki)
 	auth := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		c.mu.Lock()

@@ -24,11 +24,12 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 )
 
 // TestOpenConsoles holds which consoles are refused, and of which an operator is warned.
 func TestOpenConsoles(t *testing.T) {
-	pki := makePKI(t, devpki.Options{})
+	pki := devpkitest.Make(t, devpki.Options{})
 	const console = "aip_console {\nallow cancel\n}\n"
 	const public = "aip_console {\nallow cancel\npublic\n}\n"
 	const partner = "aip_gateway a2a/0.3 http://127.0.0.1:1\n"
@@ -41,7 +42,7 @@ func TestOpenConsoles(t *testing.T) {
 	trust := "trust_pool file " + pki.CA.Cert
 	required, given := tls("client_auth {\nmode require_and_verify\n"+trust+"\n}"),
 		tls("client_auth {\nmode verify_if_given\n"+trust+"\n}")
-	other := makePKI(t, devpki.Options{})
+	other := devpkitest.Make(t, devpki.Options{})
 	pool := func(pool string) string { return tls("client_auth {\nmode require_and_verify\n" + pool + "\n}") }
 	both, below, unknown := pool("trust_pool file "+other.CA.Cert+" "+pki.CA.Cert),
 		pool("trust_pool file "+pki.Server.Cert), pool("trust_pool system")

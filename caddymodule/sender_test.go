@@ -18,6 +18,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/acps/agentca/catest"
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -123,15 +124,8 @@ type madePKI struct{ cert, key, aic, ca string }
 
 func devpkiAt(t *testing.T, host string) madePKI {
 	t.Helper()
-	p, err := devpki.Make(devpki.Options{Dir: filepath.Join(t.TempDir(), "pki"), Hosts: []string{host}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pair, err := tls.LoadX509KeyPair(p.Server.Cert, p.Server.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	aic, err := identity.FromCertificate(pair.Leaf)
+	p := devpkitest.Make(t, devpki.Options{Hosts: []string{host}})
+	aic, err := identity.FromCertificate(devpkitest.KeyPair(t, p.Server).Leaf)
 	if err != nil {
 		t.Fatal(err)
 	}

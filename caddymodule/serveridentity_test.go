@@ -18,6 +18,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
 	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/upstream/httptransport"
 )
@@ -25,9 +26,9 @@ import (
 // TestServerIdentity: connections to agents and to brokers are made to the server that is meant, and an error says what
 // to change.
 func TestServerIdentity(t *testing.T) {
-	made := makePKI(t, devpki.Options{})
+	made := devpkitest.Make(t, devpki.Options{})
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{keyPair(t, made.Server)}}
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{devpkitest.KeyPair(t, made.Server)}}
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail on purpose
 	server.StartTLS()
 	defer server.Close()

@@ -23,6 +23,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/pki"
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/trust/revocation"
 )
@@ -30,8 +31,8 @@ import (
 // TestServerRevocation: a server whose certificate is revoked, or of which nothing is known, is no agent, whether its
 // name or its AIC says who it is.
 func TestServerRevocation(t *testing.T) {
-	made := makePKI(t, devpki.Options{})
-	ca, shown := keyPair(t, devpki.File{Cert: made.CA.Cert, Key: made.CA.Key}), keyPair(t, made.Server)
+	made := devpkitest.Make(t, devpki.Options{})
+	ca, shown := devpkitest.KeyPair(t, made.CA), devpkitest.KeyPair(t, made.Server)
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{shown}}
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)

@@ -14,17 +14,18 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 )
 
 // TestAgentTLS holds that the gateway trusts the agent's private CA, and shows it the gateway's certificate.
 func TestAgentTLS(t *testing.T) {
-	pki := makePKI(t, devpki.Options{})
+	pki := devpkitest.Make(t, devpki.Options{})
 	var shown string
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		shown = r.TLS.PeerCertificates[0].Subject.CommonName
 	}))
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{keyPair(t, pki.Server)},
-		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: rootsOf(t, pki)}
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{devpkitest.KeyPair(t, pki.Server)},
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: devpkitest.Roots(t, pki)}
 	server.StartTLS()
 	defer server.Close()
 
@@ -65,14 +66,15 @@ func TestAgentTLS(t *testing.T) {
 // TestAgentIsShownTheCertificate holds that an agent which names its CAs is shown a certificate of another one, so that
 // it says that it does not trust it, and that the next connection has the certificate that is then in the files.
 func TestAgentIsShownTheCertificate(t *testing.T) {
-	pki, first, second := makePKI(t, devpki.Options{}), makePKI(t, devpki.Options{}), makePKI(t, devpki.Options{})
+	pki := devpkitest.Make(t, devpki.Options{})
+	first, second := devpkitest.Make(t, devpki.Options{}), devpkitest.Make(t, devpki.Options{})
 	var shown []string
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		shown = append(shown, r.TLS.PeerCertificates[0].Subject.CommonName)
 	}))
 	others := x509.NewCertPool()
-	others.AddCert(keyPair(t, pki.Server).Leaf)
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{keyPair(t, pki.Server)},
+	others.AddCert(devpkitest.KeyPair(t, pki.Server).Leaf)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{devpkitest.KeyPair(t, pki.Server)},
 		ClientAuth: tls.RequireAnyClientCert, ClientCAs: others}
 	server.StartTLS()
 	defer server.Close()
@@ -102,36 +104,4 @@ func TestAgentIsShownTheCertificate(t *testing.T) {
 	if want := []string{string(first.Leader.AIC), string(second.Leader.AIC)}; !slices.Equal(shown, want) {
 		t.Errorf("the agent was shown %q, want %q", shown, want)
 	}
-}
-
-// makePKI makes certificates for a test, in a directory of their own.
-func makePKI(t *testing.T, o devpki.Options) *devpki.PKI {
-	t.Helper()
-	o.Dir = t.TempDir()
-	pki, err := devpki.Make(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pki
-}
-
-// keyPair reads a certificate with its key.
-func keyPair(t *testing.T, f devpki.File) tls.Certificate {
-	t.Helper()
-	pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pair
-}
-
-// rootsOf returns the root that has issued the certificates.
-func rootsOf(t *testing.T, pki *devpki.PKI) *x509.CertPool {
-	t.Helper()
-	text, err := os.ReadFile(pki.CA.Cert)
-	roots := x509.NewCertPool()
-	if err != nil || !roots.AppendCertsFromPEM(text) {
-		t.Fatalf("%s holds no root: %v", pki.CA.Cert, err)
-	}
-	return roots
 }

@@ -13,14 +13,12 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 )
 
 // TestFiles: what is wrong with a file is said in the words of its option.
 func TestFiles(t *testing.T) {
-	pki, err := devpki.Make(devpki.Options{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pki := devpkitest.Make(t, devpki.Options{})
 	dir, repl := t.TempDir(), caddy.NewReplacer()
 	t.Setenv("CERTFILE_TEST", filepath.Dir(pki.CA.Cert))
 	named := "{env.CERTFILE_TEST}/" + filepath.Base(pki.CA.Cert)
@@ -65,10 +63,7 @@ func TestFiles(t *testing.T) {
 
 // TestPresent: a certificate is read for each connection, and needs its key.
 func TestPresent(t *testing.T) {
-	pki, err := devpki.Make(devpki.Options{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pki := devpkitest.Make(t, devpki.Options{})
 	repl, c := caddy.NewReplacer(), new(tls.Config)
 	if err := Present(c, repl, "", ""); err != nil || c.GetClientCertificate != nil {
 		t.Errorf("without a certificate: %v", err)

@@ -15,13 +15,14 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/metric/metrictest"
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/trust/revocation"
 )
 
 // TestMetrics: refused handshakes are counted for the process, sources for the configuration, and validities while it
 // has its node open.
 func TestMetrics(t *testing.T) {
-	made := makePKI(t, devpki.Options{})
+	made := devpkitest.Make(t, devpki.Options{})
 	h := newHost(t)
 	for name := range metrictest.Gather(t, h) {
 		if !strings.HasPrefix(name, "aip_handshakes_refused_total{") &&
@@ -40,7 +41,7 @@ func TestMetrics(t *testing.T) {
 	h.FollowSources()
 	h.start(t)
 	verifier := &RevocationVerifier{h}
-	chain := []*x509.Certificate{certificateIn(t, made.Leader), certificateIn(t, made.CA)}
+	chain := []*x509.Certificate{devpkitest.KeyPair(t, made.Leader).Leaf, devpkitest.KeyPair(t, made.CA).Leaf}
 	if err := verifier.VerifyClientCertificate(nil, [][]*x509.Certificate{chain}); err == nil {
 		t.Error("a certificate without a list is let in")
 	}

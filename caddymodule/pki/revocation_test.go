@@ -3,7 +3,6 @@
 package pki
 
 import (
-	"crypto/tls"
 	"crypto/x509"
 	"log/slog"
 	"os"
@@ -15,33 +14,13 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/storememory"
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/trust/revocation"
 )
 
 // silent returns the log of a part of a process that logs nothing.
 func silent(string) *slog.Logger { return slog.New(slog.DiscardHandler) }
-
-// makePKI makes certificates for a test, in a directory of their own.
-func makePKI(t *testing.T, o devpki.Options) *devpki.PKI {
-	t.Helper()
-	o.Dir = t.TempDir()
-	made, err := devpki.Make(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return made
-}
-
-// certificateIn returns the first certificate of a file.
-func certificateIn(t *testing.T, f devpki.File) *x509.Certificate {
-	t.Helper()
-	pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pair.Leaf
-}
 
 // provisioned returns settings that a process uses until the test ends.
 func provisioned(t *testing.T, p *Process, r *Revocation) *Revocation {
@@ -82,7 +61,7 @@ func (h *Host) start(t *testing.T) {
 // TestRevocationOverReload: a configuration with the same settings goes on with what is known, and one with others does
 // not. What is no longer in use is not found again.
 func TestRevocationOverReload(t *testing.T) {
-	roots, err := os.ReadFile(makePKI(t, devpki.Options{}).CA.Cert)
+	roots, err := os.ReadFile(devpkitest.Make(t, devpki.Options{}).CA.Cert)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +83,7 @@ func TestRevocationOverReload(t *testing.T) {
 	if provisioned(t, p, changed); changed.checker == before.checker {
 		t.Error("a change of the settings is not put in force")
 	}
-	if roots, err = os.ReadFile(makePKI(t, devpki.Options{}).CA.Cert); err == nil {
+	if roots, err = os.ReadFile(devpkitest.Make(t, devpki.Options{}).CA.Cert); err == nil {
 		err = os.WriteFile(ca, roots, 0o600)
 	}
 	if err != nil {
@@ -126,8 +105,8 @@ func TestRevocationOverReload(t *testing.T) {
 
 // TestVerifierOfRoot: a handshake is judged by the same sources as the calls that follow it.
 func TestVerifierOfRoot(t *testing.T) {
-	pki := makePKI(t, devpki.Options{})
-	leaf, root := certificateIn(t, pki.Leader), certificateIn(t, pki.CA)
+	pki := devpkitest.Make(t, devpki.Options{})
+	leaf, root := devpkitest.KeyPair(t, pki.Leader).Leaf, devpkitest.KeyPair(t, pki.CA).Leaf
 	crl := RevocationSource{Kind: string(revocation.CRL), Location: "none.crl"}
 	asked := &Revocation{Sources: []RevocationSource{{Kind: string(revocation.OCSP), Location: "http://127.0.0.1:1"}}}
 	chains := [][]*x509.Certificate{{leaf, root}}
@@ -158,7 +137,8 @@ func TestVerifierOfRoot(t *testing.T) {
 
 // TestAskBelow: settings that are the same have one checker, whatever their roots, and one root has one block.
 func TestAskBelow(t *testing.T) {
-	one, two := certificateIn(t, makePKI(t, devpki.Options{}).CA), certificateIn(t, makePKI(t, devpki.Options{}).CA)
+	one := devpkitest.KeyPair(t, devpkitest.Make(t, devpki.Options{}).CA).Leaf
+	two := devpkitest.KeyPair(t, devpkitest.Make(t, devpki.Options{}).CA).Leaf
 	settings := func(kind revocation.Kind) *Revocation {
 		return &Revocation{Sources: []RevocationSource{{Kind: string(kind), Location: "https://ca.example"}}}
 	}

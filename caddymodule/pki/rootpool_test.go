@@ -11,12 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/node"
 )
 
 // TestRootPool: the pool has the roots of its files, until it is cleaned up, and each new one is of the same process.
 func TestRootPool(t *testing.T) {
-	made, process := makePKI(t, devpki.Options{}), node.NewProcess(node.Host{})
+	made, process := devpkitest.Make(t, devpki.Options{}), node.NewProcess(node.Host{})
 	module := NewProcess(process, silent).RootPool()
 	p := module.CaddyModule().New().(*RootPool)
 	if err := p.Provision(caddy.Context{}); !errors.Is(err, errNoRoots) {
@@ -29,7 +30,8 @@ func TestRootPool(t *testing.T) {
 	if err := p.Provision(caddy.Context{}); err != nil {
 		t.Fatal(err)
 	}
-	if all := p.Certificates(); len(all) != 1 || !all[0].Equal(certificateIn(t, made.CA)) || p.CertPool() == nil {
+	root := devpkitest.KeyPair(t, made.CA).Leaf
+	if all := p.Certificates(); len(all) != 1 || !all[0].Equal(root) || p.CertPool() == nil {
 		t.Errorf("the roots are %v", all)
 	}
 	if n := len(process.Roots.Health()); n != 1 {

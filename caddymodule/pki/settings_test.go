@@ -15,6 +15,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/trust/revocation"
 )
@@ -170,7 +171,7 @@ func TestCredentialErrors(t *testing.T) {
 
 // TestIssuerErrors: what is said where the keys of an issuer are of no use.
 func TestIssuerErrors(t *testing.T) {
-	made := makePKI(t, devpki.Options{})
+	made := devpkitest.Make(t, devpki.Options{})
 	none := filepath.Join(t.TempDir(), "none.pem")
 	for _, tc := range []struct {
 		issuer OwnIssuer

@@ -16,6 +16,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/aun/auntest"
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 )
 
 const day = 24 * time.Hour
@@ -33,8 +34,8 @@ func (v Validities) ends() map[string]float64 {
 // one; and what cannot be read is left out.
 func TestValidities(t *testing.T) {
 	now := time.Now()
-	young := makePKI(t, devpki.Options{Now: now})
-	old := makePKI(t, devpki.Options{Now: now.Add(-360 * day), Leader: young.Leader.AIC})
+	young := devpkitest.Make(t, devpki.Options{Now: now})
+	old := devpkitest.Make(t, devpki.Options{Now: now.Add(-360 * day), Leader: young.Leader.AIC})
 	both := filepath.Join(t.TempDir(), "both.pem")
 	for _, f := range []devpki.File{young.CA, old.Leader} {
 		text, err := os.ReadFile(f.Cert)
@@ -57,7 +58,7 @@ func TestValidities(t *testing.T) {
 	if err := os.WriteFile(crl, aun.Revoke(aun.IdentityFor("a.test", elliptic.P256(), day)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	first, last := certificateIn(t, old.Leader), certificateIn(t, young.Leader)
+	first, last := devpkitest.KeyPair(t, old.Leader).Leaf, devpkitest.KeyPair(t, young.Leader).Leaf
 
 	v := make(Validities)
 	v.Read(UseAgentCA, both, "none.pem", "")
@@ -77,7 +78,7 @@ func TestValidities(t *testing.T) {
 
 // TestWarnOfCertificates: the log names those that end soon, in an order that is always the same.
 func TestWarnOfCertificates(t *testing.T) {
-	old := makePKI(t, devpki.Options{Now: time.Now().Add(-360 * day)}) // its root is valid for longer
+	old := devpkitest.Make(t, devpki.Options{Now: time.Now().Add(-360 * day)}) // its root is valid for longer
 	h := &Host{Loaded: make(Validities), Current: func() Validities {
 		v := make(Validities)
 		v.Read(UseGroup, old.LeaderV1.Cert)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/front/httpfront"
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
@@ -219,11 +220,7 @@ func TestProofs(t *testing.T) {
 
 // TestAuthenticatorErrors: what is said where a file of the proofs, or what is in it, is of no use.
 func TestAuthenticatorErrors(t *testing.T) {
-	made, err := devpki.Make(devpki.Options{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
+	made, dir := devpkitest.Make(t, devpki.Options{}), t.TempDir()
 	none, open := filepath.Join(dir, "none"), filepath.Join(dir, "open")
 	if err := os.WriteFile(open, nil, 0o644); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+// Package devpkitest makes and reads certificates for tests.
+package devpkitest
 
 import (
 	"crypto/tls"
@@ -11,8 +12,8 @@ import (
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
 )
 
-// makePKI makes certificates for a test, in a directory of their own.
-func makePKI(t *testing.T, o devpki.Options) *devpki.PKI {
+// Make makes certificates in a directory of their own, until the test ends.
+func Make(t testing.TB, o devpki.Options) *devpki.PKI {
 	t.Helper()
 	o.Dir = t.TempDir()
 	pki, err := devpki.Make(o)
@@ -22,8 +23,8 @@ func makePKI(t *testing.T, o devpki.Options) *devpki.PKI {
 	return pki
 }
 
-// keyPair reads a certificate with its key.
-func keyPair(t *testing.T, f devpki.File) tls.Certificate {
+// KeyPair reads a certificate with its key.
+func KeyPair(t testing.TB, f devpki.File) tls.Certificate {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
 	if err != nil {
@@ -32,8 +33,8 @@ func keyPair(t *testing.T, f devpki.File) tls.Certificate {
 	return pair
 }
 
-// rootsOf returns the root that has issued the certificates.
-func rootsOf(t *testing.T, pki *devpki.PKI) *x509.CertPool {
+// Roots returns the root that has issued the certificates.
+func Roots(t testing.TB, pki *devpki.PKI) *x509.CertPool {
 	t.Helper()
 	text, err := os.ReadFile(pki.CA.Cert)
 	roots := x509.NewCertPool()
