@@ -63,9 +63,10 @@ var rooms = []struct {
 var outside = map[string][]string{
 	"github.com/caddyserver/": {"caddymodule", "caddymodule/accesslog", "caddymodule/acps",
 		"caddymodule/agents", "caddymodule/bounds", "caddymodule/cards", "caddymodule/certfile",
-		"caddymodule/conf", "caddymodule/doctor", "caddymodule/pki", "caddymodule/proof", "caddymodule/rules",
-		"caddymodule/store", "caddymodule/storefiles", "caddymodule/storejetstream", "caddymodule/storememory",
-		"caddymodule/storepebble", "caddymodule/webhooks", "cli"},
+		"caddymodule/conf", "caddymodule/conf/conftest", "caddymodule/doctor", "caddymodule/pki",
+		"caddymodule/proof", "caddymodule/rules", "caddymodule/store", "caddymodule/storefiles",
+		"caddymodule/storejetstream", "caddymodule/storememory", "caddymodule/storepebble", "caddymodule/webhooks",
+		"cli"},
 	"go.uber.org/zap": {"caddymodule", "caddymodule/accesslog"},
 	"github.com/prometheus/": {"caddymodule", "caddymodule/metric", "caddymodule/metric/metrictest",
 		"caddymodule/nodemetrics", "caddymodule/pki", "caddymodule/store", "caddymodule/storejetstream",

@@ -10,10 +10,9 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf/conftest"
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
 	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/node"
@@ -22,8 +21,7 @@ import (
 
 // readRevocation reads the block revocation as in a Caddyfile.
 func readRevocation(options string) (*Revocation, error) {
-	p := conf.NewParser(caddyfile.NewTestDispenser("revocation {\n" + options + "\n}"))
-	p.Next()
+	p := conftest.Parser("revocation {\n" + options + "\n}")
 	var r *Revocation
 	RevocationOption(p, &r)()
 	return r, p.Failed()
@@ -34,7 +32,7 @@ func readRevocation(options string) (*Revocation, error) {
 func TestRevocationMistakes(t *testing.T) {
 	process := NewProcess(node.NewProcess(node.Host{}), silent)
 	none := filepath.Join(t.TempDir(), "none.pem")
-	for options, want := range map[string]string{
+	conftest.Refuses(t, map[string]string{
 		"ocsp": "ocsp is written as: ocsp query, with the URL of a responder behind it or none; or: ocsp staple, at " +
 			"Testfile:2",
 		"ocsp ask": "ocsp is written as: ocsp query, with the URL of a responder behind it or none; or: ocsp staple, at " +
@@ -55,19 +53,14 @@ func TestRevocationMistakes(t *testing.T) {
 			": no such file or directory); correct its path or its permissions",
 		"registry https://registry.example/a": "revocation: the answers of https://registry.example/a are not signed: the " +
 			"URL must be https, and the root of its certificate must be given; on this host neither is needed",
-	} {
+	}, func(options string) error {
 		r, err := readRevocation(options)
 		if err == nil {
-			if err = r.provision(process); err == nil {
-				r.stop(process)
-				t.Errorf("%q is accepted", options)
-				continue
-			}
+			err = r.provision(process)
+			r.stop(process)
 		}
-		if diff := cmp.Diff(want, err.Error()); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", options, diff)
-		}
-	}
+		return err
+	})
 }
 
 func workingDirectory(t *testing.T) string {

@@ -11,10 +11,9 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf/conftest"
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
 	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/front/httpfront"
@@ -25,8 +24,7 @@ import (
 
 // read reads an identity as in a Caddyfile, and checks it.
 func read(text string) (i Identity, err error) {
-	p := conf.NewParser(caddyfile.NewTestDispenser(text))
-	p.Next()
+	p := conftest.Parser(text)
 	if Option(p, &i)(); p.Failed() != nil {
 		return i, p.Failed()
 	}
@@ -37,7 +35,7 @@ func read(text string) (i Identity, err error) {
 // TestMistakes: what is said about each mistake, before a file is read.
 func TestMistakes(t *testing.T) {
 	with := func(options string) string { return "identity {\n" + options + "\n}" }
-	for text, want := range map[string]string{
+	conftest.Refuses(t, map[string]string{
 		"identity off required": "identity needs required, optional or off, and a block of proofs if they are not a " +
 			"certificate, at Testfile:1",
 		"identity maybe": `identity: the identity mode is "maybe", and must be required, optional or off`,
@@ -74,16 +72,10 @@ func TestMistakes(t *testing.T) {
 			`rfc9440, xfcc or pem`,
 		with("client_cert_header Client-Cert pem from unix"): "identity: client_cert_header needs trust_pool and a file " +
 			"with the roots of the certificates",
-	} {
+	}, func(text string) error {
 		_, err := read(text)
-		if err == nil {
-			t.Errorf("%q is accepted", text)
-			continue
-		}
-		if diff := cmp.Diff(want, err.Error()); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", text, diff)
-		}
-	}
+		return err
+	})
 	i := Identity{ClientCertHeader: &ClientCertHeader{Header: "Client-Cert", Form: "pem", TrustPool: []string{"a"}}}
 	i.FillDefaults()
 	const want = "identity: client_cert_header needs from and the addresses of the proxy: the header of others is not " +
@@ -229,7 +221,7 @@ func TestAuthenticatorErrors(t *testing.T) {
 		return "client_cert_header Client-Cert pem from " + from + " {\n" + options + "\n}"
 	}
 	jwt := func(options string) string { return "jwt {\njwks https://a.example/keys\n" + options + "\n}" }
-	for text, want := range map[string]string{
+	conftest.Refuses(t, map[string]string{
 		proxy("10.0.0.0/8 proxy.example", "trust_pool a"): `identity: client_cert_header: from: "proxy.example" is no ` +
 			`network or address, such as 10.0.0.0/8, and not unix`,
 		proxy("10.0.0.0/33", "trust_pool a"): `identity: client_cert_header: from: "10.0.0.0/33" is no network or ` +
@@ -251,21 +243,15 @@ func TestAuthenticatorErrors(t *testing.T) {
 		jwt("issuer a\naudience a\nallow_networks 10.0.0.0"): `identity: jwt: allow_networks: "10.0.0.0" is no network, ` +
 			`such as 10.0.0.0/8`,
 		jwt("issuer a\naudience a\nca " + open): "identity: jwt: tls ca: " + open + ": there is no PEM block \"CERTIFICATE\"",
-	} {
+	}, func(text string) error {
 		i, err := read("identity {\n" + text + "\n}")
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
-			continue
+			return err
 		}
 		_, err = i.Authenticator(nil, new(token.Keys))
-		if err == nil {
-			t.Errorf("%s is accepted", text)
-			continue
-		}
-		if diff := cmp.Diff(want, err.Error()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", text, diff)
-		}
-	}
+		return err
+	})
 }
 
 // TestProxyAddresses: an address is a network of one, and a network has no bits beyond its size.

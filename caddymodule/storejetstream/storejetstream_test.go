@@ -13,11 +13,10 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf/conftest"
 	"github.com/aip-gateway/aip-gateway/caddymodule/store"
 	"github.com/aip-gateway/aip-gateway/internal/freeport"
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -38,8 +37,7 @@ func jetStreamOf(t *testing.T, text string) (*Store, error) {
 		}
 	}
 	s := new(Store)
-	p := conf.NewParser(caddyfile.NewTestDispenser(strings.ReplaceAll(text, "DIR", dir)))
-	p.Next()
+	p := conftest.Parser(strings.ReplaceAll(text, "DIR", dir))
 	if s.Read(p); p.Failed() != nil {
 		return nil, p.Failed()
 	}

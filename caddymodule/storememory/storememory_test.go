@@ -7,10 +7,9 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf/conftest"
 	"github.com/aip-gateway/aip-gateway/caddymodule/store"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
@@ -67,8 +66,7 @@ func TestRead(t *testing.T) {
 		"memory /dir":                  {err: `store memory takes no argument "/dir", at Testfile:1`},
 		"memory {\nmax_size enough\n}": {err: `max_size is "enough", but must be a size, such as 64MiB, at Testfile:2`},
 	} {
-		p, s, said := conf.NewParser(caddyfile.NewTestDispenser(text)), new(Store), ""
-		p.Next()
+		p, s, said := conftest.Parser(text), new(Store), ""
 		s.Read(p)
 		if err := p.Failed(); err != nil {
 			said = err.Error()

@@ -16,10 +16,9 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/caddymodule/conf/conftest"
 	"github.com/aip-gateway/aip-gateway/caddymodule/metric/metrictest"
 	"github.com/aip-gateway/aip-gateway/caddymodule/store"
 	"github.com/aip-gateway/aip-gateway/internal/asynctest"
@@ -122,8 +121,7 @@ func TestRead(t *testing.T) {
 		"pebble {\nsync\n}": {err: "sync needs exactly one value, at Testfile:2"},
 		"pebble /a /b":      {store: Store{Dir: "/a"}, err: `store pebble takes no argument "/b", at Testfile:1`},
 	} {
-		p, s, said := conf.NewParser(caddyfile.NewTestDispenser(text)), new(Store), ""
-		p.Next()
+		p, s, said := conftest.Parser(text), new(Store), ""
 		s.Read(p)
 		if err := p.Failed(); err != nil {
 			said = err.Error()
