@@ -139,9 +139,6 @@ func (c *Configuration) Node() *Node { return c.node.Load() }
 // closed, not before. It takes no lock, since one is held while a store is closed.
 func (c *Configuration) Held() *Node { return c.held.Load() }
 
-// IsInForce reports whether the configuration is the process's Newest.
-func (c *Configuration) IsInForce() bool { return c.process.newest.Load() == c }
-
 // Ends reports whether no new tasks are taken: another configuration has replaced this one, the process is about to
 // exit, or the operator drains the gateway. It is called after Open.
 func (c *Configuration) Ends() bool {
@@ -270,10 +267,8 @@ func (c *Configuration) Ready(ctx context.Context) error {
 	if c.closed.Load() {
 		return errReplaced("the configuration of this connection was replaced; send the request again")
 	}
-	select {
-	case <-c.started:
+	if c.wasInForce() { // a context makes its channel on demand
 		return nil
-	default: // a context makes its channel on demand
 	}
 	select {
 	case <-c.started:
