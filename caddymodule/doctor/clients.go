@@ -55,11 +55,8 @@ func meet(one, two string) bool {
 	if strings.Contains(one+two, "{") {
 		return true // what a placeholder stands for is not known
 	}
-	labels, others := strings.Split(one, "."), strings.Split(two, ".")
-	return len(labels) == len(others) && !slices.ContainsFunc(labels, func(label string) bool {
-		other := others[0]
-		others = others[1:]
-		return label != "*" && other != "*" && !strings.EqualFold(label, other)
+	return slices.EqualFunc(strings.Split(one, "."), strings.Split(two, "."), func(label, other string) bool {
+		return label == "*" || other == "*" || strings.EqualFold(label, other)
 	})
 }
 
