@@ -4,7 +4,6 @@ package doctor
 
 import (
 	"encoding/json"
-	"errors"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -19,9 +18,11 @@ func handlersOf(r *caddyhttp.Route) []caddyhttp.MiddlewareHandler {
 	for _, text := range r.HandlersRaw {
 		var name string
 		var settings map[string]json.RawMessage
-		_ = errors.Join(json.Unmarshal(text, &settings), json.Unmarshal(settings["handler"], &name))
+		if json.Unmarshal(text, &settings) != nil || json.Unmarshal(settings["handler"], &name) != nil {
+			continue // Caddy refuses it
+		}
 		delete(settings, "handler")
-		text, _ = json.Marshal(settings) // of texts; Caddy refuses what cannot be decoded
+		text, _ = json.Marshal(settings) // of texts
 		if h, ok := moduleIn("http.handlers."+name, text).(caddyhttp.MiddlewareHandler); ok {
 			all = append(all, h)
 		}
