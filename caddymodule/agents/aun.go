@@ -74,7 +74,7 @@ func readAUNArgs(p *conf.Parser, a *Config) {
 	}
 }
 
-// Config returns the configuration of the connection of an agent of AUN. It reads files. Own has the defaults.
+// config returns the configuration of the connection of an agent of AUN. It reads files. own has the defaults.
 func (s *AUN) config(
 	repl *caddy.Replacer, a *Config, tls *tls.Config, own aun.ClientConfig,
 ) (c aun.ClientConfig, err error) {

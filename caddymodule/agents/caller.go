@@ -49,7 +49,7 @@ func (c *Caller) options(p *conf.Parser) conf.Options {
 
 func (c *Caller) set() bool { return c.Headers || c.JWT != nil }
 
-// Validate checks the settings; up are the agent's other header fields.
+// check checks the settings; up are the agent's other header fields.
 func (c *Caller) check(up http.Header) error {
 	var own []string
 	if c.Headers {

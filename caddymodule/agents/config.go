@@ -287,8 +287,8 @@ func (a *Config) Name() string {
 	return a.URL
 }
 
-// Config returns the configuration of the connection to the agent. own has the gateway's own identity and roots of AUN,
-// if there are any. Judge may be nil without revocation. It replaces placeholders and reads files.
+// Connection returns the configuration of the connection to the agent. own has the gateway's own identity and roots of
+// AUN, if there are any. judge may be nil without revocation. It replaces placeholders and reads files.
 func (a *Config) Connection(
 	own aun.ClientConfig, obtained pki.Presenter, judge pki.Judge,
 ) (gateway.AgentConfig, error) {

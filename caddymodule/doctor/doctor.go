@@ -184,8 +184,7 @@ func discard() *caddy.Logging {
 func quiet() error { return caddy.Validate(&caddy.Config{Logging: discard()}) }
 
 // provision has Caddy provision a configuration, without starting it, and returns its consoles, also those for which
-// Caddy refuses it. Caddy gets an empty
-// directory as its storage, where some modules make files.
+// Caddy refuses it. Caddy gets an empty directory as its storage, where some modules make files.
 func provision(text []byte) (consoles []Console, err error) {
 	var c caddy.Config
 	if err := caddy.StrictUnmarshalJSON(text, &c); err != nil {

@@ -209,6 +209,7 @@ func (i *Identity) Check() error {
 	return nil
 }
 
+// Authorization is the header field of bearer tokens.
 const Authorization = "Authorization"
 
 // isOwnHeader reports whether a text is the name of a header field, and not that of the one for bearer tokens.
