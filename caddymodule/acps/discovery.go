@@ -45,10 +45,8 @@ func DiscoveryOption(p *conf.Parser, into **Discovery) func() {
 		*into = d
 		p.Words(&d.Servers)()
 		p.Block("discovery", conf.Options{
-			"ca": p.Words(&d.CA),
-			"client_cert": p.Pair("a certificate and a key, both PEM files", func(cert, key string) {
-				d.Cert, d.Key = cert, key
-			}),
+			"ca":          p.Words(&d.CA),
+			"client_cert": p.CertAndKey(&d.Cert, &d.Key),
 		})
 	}
 }

@@ -107,9 +107,7 @@ func findServerOption(p *conf.Parser, kind string, into *[]FindServer) func() {
 		}
 		in := conf.Options{"ca": p.Words(&s.CA)}
 		if kind == "discovery" {
-			in["client_cert"] = p.Pair("a certificate and a key, both PEM files", func(cert, key string) {
-				s.Cert, s.Key = cert, key
-			})
+			in["client_cert"] = p.CertAndKey(&s.Cert, &s.Key)
 		}
 		p.Block(kind, in)
 		*into = append(*into, s)

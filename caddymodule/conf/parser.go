@@ -205,6 +205,11 @@ func (p *Parser) Pair(needs string, set func(first, second string)) func() {
 	}
 }
 
+// CertAndKey returns what reads an option with the files of a certificate and its key.
+func (p *Parser) CertAndKey(cert, key *string) func() {
+	return p.Pair("a certificate and a key, both PEM files", func(first, second string) { *cert, *key = first, second })
+}
+
 // Duration returns what reads an option with a duration.
 func (p *Parser) Duration(into *caddy.Duration) func() {
 	return Value(p, into, "a duration, such as 30s or 24h", func(s string) (caddy.Duration, error) {

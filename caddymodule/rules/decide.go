@@ -58,9 +58,7 @@ func decisionPointOption(p *conf.Parser, into **DecisionPoint) func() {
 		p.Block("decide", conf.Options{
 			"allow_networks": p.Words(&d.AllowNetworks),
 			"ca":             p.Words(&d.CA),
-			"client_cert": p.Pair("a certificate and a key, both PEM files", func(cert, key string) {
-				d.Cert, d.Key = cert, key
-			}),
+			"client_cert":    p.CertAndKey(&d.Cert, &d.Key),
 		})
 	}
 }

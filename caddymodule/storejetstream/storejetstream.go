@@ -266,10 +266,8 @@ func (s *Store) Read(p *conf.Parser) {
 		"nkey":        p.Word(&s.NKey),
 		"credentials": p.Word(&s.Credentials),
 		"tls": p.Section(conf.Options{
-			"ca": p.Words(&s.TLS.CA),
-			"client_cert": p.Pair("a certificate and a key, both PEM files", func(cert, key string) {
-				s.TLS.Cert, s.TLS.Key = cert, key
-			}),
+			"ca":          p.Words(&s.TLS.CA),
+			"client_cert": p.CertAndKey(&s.TLS.Cert, &s.TLS.Key),
 			"server_name": p.Word(&s.TLS.ServerName),
 		}),
 		"monitor":              p.Words(&s.Monitor),
