@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"strings"
 	"sync"
 	"testing"
@@ -194,8 +195,9 @@ func TestReceiver(t *testing.T) {
 	defer r.Close()
 	_, news := r.Hooks()
 	var statuses []int
-	for range 3 {
-		answer, err := http.Post(r.URL, "application/json", strings.NewReader("{}"))
+	late := strings.TrimSuffix(r.URL, path.Base(r.URL)) + "OF-A-RECEIVER-BEFORE"
+	for _, url := range []string{late, r.URL, r.URL, r.URL} {
+		answer, err := http.Post(url, "application/json", strings.NewReader("{}"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +206,7 @@ func TestReceiver(t *testing.T) {
 	}
 	<-news
 	hooks, _ := r.Hooks()
-	if diff := cmp.Diff([]int{500, 200, 200}, statuses); diff != "" || len(hooks) != 3 {
+	if diff := cmp.Diff([]int{404, 500, 200, 200}, statuses); diff != "" || len(hooks) != 3 {
 		t.Errorf("%d requests, and statuses (-want +got):\n%s", len(hooks), diff)
 	}
 }

@@ -3,6 +3,7 @@
 package wire
 
 import (
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -22,7 +23,8 @@ type Hook struct {
 	At           time.Time
 }
 
-// Receiver is a server for webhooks. The caller must close it.
+// Receiver is a server for webhooks. The caller must close it. The path of its URL is used once: what an earlier test
+// left to be delivered may arrive late, at the port of this one.
 type Receiver struct {
 	URL string
 
@@ -68,9 +70,12 @@ func Receive(at Listening, respond []int, delay time.Duration) (*Receiver, error
 		scheme = "https"
 		listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{*at.Certificate}})
 	}
-	r := &Receiver{URL: scheme + "://" + net.JoinHostPort(host, port) + "/hook", respond: respond, delay: delay,
+	path := "/hook/" + rand.Text()
+	r := &Receiver{URL: scheme + "://" + net.JoinHostPort(host, port) + path, respond: respond, delay: delay,
 		news: make(chan struct{})}
-	r.server = &http.Server{Handler: r, ReadTimeout: 30 * time.Second, MaxHeaderBytes: maxHeaders}
+	mux := http.NewServeMux()
+	mux.Handle(path, r)
+	r.server = &http.Server{Handler: mux, ReadTimeout: 30 * time.Second, MaxHeaderBytes: maxHeaders}
 	r.serving.Go(func() { r.server.Serve(listener) })
 	return r, nil
 }
