@@ -87,11 +87,11 @@ func (p *Partner) serve(w http.ResponseWriter, c *Call, s *stream) {
 			if _, err := w.Write(frame); err != nil || flush.Flush() != nil {
 				return
 			}
-			if p.ends(c, e, p.End != nil && e.Final) {
+			if p.ends(c, e) {
 				return
 			}
 		}
-		if over && p.ends(c, nil, true) {
+		if over && p.ends(c, nil) {
 			return
 		}
 		select {
@@ -104,14 +104,14 @@ func (p *Partner) serve(w http.ResponseWriter, c *Call, s *stream) {
 	}
 }
 
-// ends reports whether a stream ends behind an event; nil is for all that there are. otherwise holds without End.
-func (p *Partner) ends(c *Call, e *Event, otherwise bool) bool {
+// ends reports whether a stream ends behind an event; nil is for all that there are. Without End, it ends there alone.
+func (p *Partner) ends(c *Call, e *Event) bool {
 	if p.End == nil {
-		return otherwise
+		return e == nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.End(c, e, otherwise)
+	return p.End(c, e, e == nil || e.Final)
 }
 
 func (p *Partner) frame(c *Call, e *Event) []byte {
