@@ -122,12 +122,7 @@ func (p *Partner) time(t *Task, state string) {
 		return
 	}
 	turn := t.turn
-	p.begins(func() {
-		if !p.pause(time.Duration(after) * time.Millisecond) {
-			return
-		}
-		p.mu.Lock()
-		defer p.mu.Unlock()
+	p.afterwards(time.Duration(after)*time.Millisecond, func() {
 		if t.turn != turn {
 			return
 		}
@@ -135,6 +130,15 @@ func (p *Partner) time(t *Task, state string) {
 			p.change(t, "canceled", nil)
 		} else {
 			p.change(t, "completed", nil)
+		}
+	})
+}
+
+// afterwards calls do with the lock after a time, unless the Partner is closed by then. The caller has the lock.
+func (p *Partner) afterwards(d time.Duration, do func()) {
+	p.begins(func() {
+		if p.pause(d) {
+			p.Locked(do)
 		}
 	})
 }
@@ -276,12 +280,7 @@ func (p *Partner) filtered(t *Task, c *Call) Object {
 func (p *Partner) Later(state, next string, after time.Duration) {
 	p.Change = func(t *Task, _, to string, _ Object) string {
 		if to == state {
-			p.begins(func() {
-				if !p.pause(after) {
-					return
-				}
-				p.mu.Lock()
-				defer p.mu.Unlock()
+			p.afterwards(after, func() {
 				if t.State() == state {
 					p.change(t, next, nil)
 				}
