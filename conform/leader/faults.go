@@ -70,14 +70,6 @@ var faults = []Fault{
 // abort closes the connection without an answer.
 func abort() { panic(http.ErrAbortHandler) }
 
-// handle puts a function around each call.
-func handle(do func(p *partner.Partner, c *partner.Call, next func() (any, *partner.Error)) (any, *partner.Error),
-) func(*partner.Partner) {
-	return func(p *partner.Partner) {
-		p.Handle = func(c *partner.Call, next func() (any, *partner.Error)) (any, *partner.Error) { return do(p, c, next) }
-	}
-}
-
 // commandOf returns the command of a call that was not looked at yet.
 func commandOf(c *partner.Call) partner.Object {
 	for _, member := range []string{"message", "command"} {
@@ -92,7 +84,7 @@ func commandOf(c *partner.Call) partner.Object {
 func once(command string, execute bool) func(*partner.Partner) {
 	return func(p *partner.Partner) {
 		var first sync.Once
-		handle(func(_ *partner.Partner, c *partner.Call, next func() (any, *partner.Error)) (any, *partner.Error) {
+		p.Handle = func(c *partner.Call, next func() (any, *partner.Error)) (any, *partner.Error) {
 			if commandOf(c)["command"] == command {
 				first.Do(func() {
 					if execute {
@@ -102,7 +94,7 @@ func once(command string, execute bool) func(*partner.Partner) {
 				})
 			}
 			return next()
-		})(p)
+		}
 	}
 }
 
@@ -210,31 +202,31 @@ func later(state, next string) func(*partner.Partner) {
 }
 
 func forget(p *partner.Partner) {
-	handle(func(p *partner.Partner, c *partner.Call, next func() (any, *partner.Error)) (any, *partner.Error) {
+	p.Handle = func(c *partner.Call, next func() (any, *partner.Error)) (any, *partner.Error) {
 		if o := commandOf(c); o != nil && o["command"] != "start" {
 			return nil, p.Failure("TaskNotFoundError")
 		}
 		return next()
-	})(p)
+	}
 }
 
 func refused(name string) func(*partner.Partner) {
-	return handle(func(p *partner.Partner, _ *partner.Call, _ func() (any, *partner.Error)) (any, *partner.Error) {
-		return nil, p.Failure(name)
-	})
+	return func(p *partner.Partner) {
+		p.Handle = func(*partner.Call, func() (any, *partner.Error)) (any, *partner.Error) { return nil, p.Failure(name) }
+	}
 }
 
 func secondOnly(p *partner.Partner) {
-	handle(func(p *partner.Partner, c *partner.Call, next func() (any, *partner.Error)) (any, *partner.Error) {
+	p.Handle = func(c *partner.Call, next func() (any, *partner.Error)) (any, *partner.Error) {
 		if o := commandOf(c); o != nil && o["type"] != "task-command" {
 			return nil, p.Failure("InvalidParams")
 		}
 		return next()
-	})(p)
+	}
 }
 
 func slowCancel(p *partner.Partner) {
-	handle(func(p *partner.Partner, c *partner.Call, next func() (any, *partner.Error)) (any, *partner.Error) {
+	p.Handle = func(c *partner.Call, next func() (any, *partner.Error)) (any, *partner.Error) {
 		if commandOf(c)["command"] == "cancel" {
 			select {
 			case <-time.After(20 * time.Second):
@@ -242,16 +234,16 @@ func slowCancel(p *partner.Partner) {
 			}
 		}
 		return next()
-	})(p)
+	}
 }
 
 func refusedCancel(p *partner.Partner) {
-	handle(func(p *partner.Partner, c *partner.Call, next func() (any, *partner.Error)) (any, *partner.Error) {
+	p.Handle = func(c *partner.Call, next func() (any, *partner.Error)) (any, *partner.Error) {
 		if commandOf(c)["command"] == "cancel" {
 			return nil, p.Failure("TaskNotCancelableError")
 		}
 		return next()
-	})(p)
+	}
 }
 
 // swap changes the order of an event and the next one.
