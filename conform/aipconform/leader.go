@@ -11,7 +11,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 
@@ -71,16 +70,11 @@ func writeReports(stdout io.Writer, file string, all []leader.Report) error {
 	if file == "" {
 		return leader.Table(stdout, all)
 	}
-	content, err := json.MarshalIndent(all, "", "  ")
-	if err != nil {
-		return err
-	}
-	content = append(content, '\n')
-	if file == "-" {
-		_, err = stdout.Write(content)
-		return err
-	}
-	return os.WriteFile(file, content, 0o644)
+	return save(stdout, file, func(w io.Writer) error {
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(all)
+	})
 }
 
 // serverTLS returns the TLS of the Partner; nil without a certificate.

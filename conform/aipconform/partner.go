@@ -195,21 +195,23 @@ func (s *settings) write(r *run.Report, stdout io.Writer) error {
 		if to.file == "" {
 			continue
 		}
-		if to.file == "-" {
-			if err := to.write(stdout, r); err != nil {
-				return err
-			}
-			continue
-		}
-		f, err := os.Create(to.file)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(to.write(f, r), f.Close()); err != nil {
+		if err := save(stdout, to.file, func(w io.Writer) error { return to.write(w, r) }); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// save writes to a file; - is the standard output.
+func save(stdout io.Writer, file string, write func(io.Writer) error) error {
+	if file == "-" {
+		return write(stdout)
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
 }
 
 // status is by the highest level that failed.
