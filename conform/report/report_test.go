@@ -86,7 +86,6 @@ in 1s
 	}
 }
 
-// TestJSON looks at the members that ACTS §13 names, and at those beside them.
 // TestControlCharacters: what a Partner sends gives a terminal no orders.
 func TestControlCharacters(t *testing.T) {
 	var b strings.Builder
@@ -96,6 +95,7 @@ func TestControlCharacters(t *testing.T) {
 	}
 }
 
+// TestJSON looks at the members that ACTS §13 names, and at those beside them.
 func TestJSON(t *testing.T) {
 	var got map[string]any
 	if err := json.Unmarshal([]byte(text(t, JSON)), &got); err != nil {
