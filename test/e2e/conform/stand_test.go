@@ -27,7 +27,7 @@ type stand struct {
 
 // script are the agents on other projects' SDKs. None has a task with two products. All say that they work before they
 // reject, if they can, and AIP has no way from there to a rejection.
-const script = "two_products: \"\"\nreject: \"\"\n"
+const script = `two_products: "", reject: ""`
 
 // agents starts an agent of each dialect.
 func agents(t *testing.T) []stand {
@@ -48,7 +48,7 @@ func agents(t *testing.T) []stand {
 		{name: "a2a-1.0-grpc", agent: "a2a/1.0-grpc " + v10, lacks: script},
 		{name: "agentapi", agent: "agentapi " + site.NewRuntimeAgent(t).URL + "/process", lacks: script},
 		{name: "aun", agent: fmt.Sprintf("aun %s %s {\nidentity %s\nroots %s\ntls {\nca %s\n}\n}", site.AUNAgent, aun.URL,
-			aun.InDir("own.pem"), aun.InDir("roots.pem"), aun.CA), lacks: script + "long: slow 30000\n"},
+			aun.InDir("own.pem"), aun.InDir("roots.pem"), aun.CA), lacks: script + ", long: slow 30000"},
 	}
 	for i := range all { // no two agents have the same AIC
 		all[i].aic = certificates(t).Server.AIC
@@ -109,8 +109,7 @@ func identities(t *testing.T) string {
 func profile(t *testing.T, s *stand, callers string, gateways []string) string {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString("behaviors:\n" + indented(s.lacks) + callers)
-	fmt.Fprintf(&b, "partner: {aic: %s}\nurls:\n", s.aic)
+	fmt.Fprintf(&b, "behaviors: {%s}\n%spartner: {aic: %s}\nurls:\n", s.lacks, callers, s.aic)
 	for i, operation := range []string{"rpc", "stream", "notification/set", "notification/get", "notification/delete",
 		"notification/start"} {
 		fmt.Fprintf(&b, "  %s: %s/%s/%s\n", operation, gateways[i%len(gateways)], s.name, operation)
@@ -118,11 +117,4 @@ func profile(t *testing.T, s *stand, callers string, gateways []string) string {
 	file := filepath.Join(t.TempDir(), "profile.yaml")
 	site.NoError(t, os.WriteFile(file, []byte(b.String()), 0o600))
 	return file
-}
-
-func indented(lines string) string {
-	if lines == "" {
-		return "  notification: \"yes\"\n"
-	}
-	return "  " + strings.ReplaceAll(strings.TrimSpace(lines), "\n", "\n  ") + "\n"
 }
