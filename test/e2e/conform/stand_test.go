@@ -3,8 +3,6 @@
 package conform
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -86,18 +84,14 @@ func identities(t *testing.T) string {
 	t.Helper()
 	pki, dir := site.Certificates(t), t.TempDir()
 	files := &site.Site{T: t, Dir: dir}
-	written := func(name string, pair tls.Certificate) devpki.File {
-		pair.Leaf = site.Must(x509.ParseCertificate(pair.Certificate[0]))(t)
-		return files.WritePair(name, pair)
-	}
 	var b strings.Builder
 	for _, one := range []struct {
 		name string
 		file devpki.File
 	}{
 		{"leader", pki.Leader}, {"other", pki.LeaderV1}, {"foreign", certificates(t).Leader},
-		{"expired", written("expired", site.IssueFor(t, -time.Minute, string(pki.Leader.AIC)))},
-		{"nameless", written("nameless", site.Issue(t, "leader.example"))},
+		{"expired", files.WritePair("expired", site.IssueFor(t, -time.Minute, string(pki.Leader.AIC)))},
+		{"nameless", files.WritePair("nameless", site.Issue(t, "leader.example"))},
 	} {
 		fmt.Fprintf(&b, "  %s: {cert: %q, key: %q}\n", one.name, one.file.Cert, one.file.Key)
 	}

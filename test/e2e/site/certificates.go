@@ -95,7 +95,9 @@ func IssueFor(t testing.TB, lifetime time.Duration, commonName string, names ...
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	leaf, err := x509.ParseCertificate(der)
+	NoError(t, err)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
 // KeptOCSP reports whether an answer about a certificate is kept on disk, and has a status.
