@@ -78,8 +78,7 @@ func TestDiscovery(t *testing.T) {
 		found.Get("error.code").Int() != 30702 {
 		t.Errorf("an agent that may not be called: %s %v %s", res.Status, res.Header, found)
 	}
-	status, out, stderr := s.Caddy("aip", "discover", "check", "--address",
-		strings.TrimPrefix(s.AdminURL(), "http://"), "--json")
+	status, out, stderr := s.Caddy("aip", "discover", "check", "--address", s.AdminAddress(), "--json")
 	if status != 0 || gjson.Get(out, `agents.#(partner="`+aic+`").state`).Str != "not-alive" ||
 		gjson.Get(out, `agents.#(partner="`+other+`").state`).Str != "missing" {
 		t.Errorf("discover check: %d %s %s", status, out, stderr)

@@ -400,8 +400,7 @@ func (f *faults) lacksPartner(t *testing.T) {
 	if got := at.Refused(hurried); got.Code != -32603 || !strings.Contains(string(got.Raw), site.NodeOf(1)) {
 		t.Errorf("a call whose owner does not have the Partner: %s", got.Raw)
 	}
-	status, listed, stderr := f.Gateways[2].Caddy("aip", "cluster", "--address",
-		strings.TrimPrefix(f.Gateways[2].AdminURL(), "http://"))
+	status, listed, stderr := f.Gateways[2].Caddy("aip", "cluster", "--address", f.Gateways[2].AdminAddress())
 	has := make(map[string]bool)
 	for line := range strings.Lines(listed) {
 		name, _, _ := strings.Cut(line, " ")

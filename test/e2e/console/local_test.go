@@ -20,7 +20,7 @@ func TestConsoleAtALocalPort(t *testing.T) {
 	s := site.Serve(t, site.Config{Handle: "aip_gateway a2a/legacy " + asksForInput(t).URL})
 	s.Awake()
 	address := fmt.Sprintf("127.0.0.1:%d", site.FreePort(t))
-	admin := strings.TrimPrefix(s.AdminURL(), "http://")
+	admin := s.AdminAddress()
 	served := site.StartProcess(t, t.TempDir(), nil, site.CaddyBinary(t), "aip", "console", "--listen", address,
 		"--address", admin, "--allow", "cancel")
 	served.WaitForPort(t, address)

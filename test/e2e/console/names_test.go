@@ -26,7 +26,7 @@ func TestNamesOfAgents(t *testing.T) {
 	}
 	pki := site.Certificates(t)
 	status, out, failed := s.Caddy("aip", "call", "travel-planner", "get", "--task", id, "--cert", pki.Leader.Cert,
-		"--key", pki.Leader.Key, "--ca", pki.CA.Cert, "--address", strings.TrimPrefix(s.AdminURL(), "http://"))
+		"--key", pki.Leader.Key, "--ca", pki.CA.Cert, "--address", s.AdminAddress())
 	if status != 0 || !strings.Contains(out, id) {
 		t.Errorf("a call by the name ends with %d: %s%s", status, out, failed)
 	}

@@ -117,11 +117,7 @@ func TestGroupExample(t *testing.T) {
 	// groups runs caddy aip groups.
 	groups := func(want int, args ...string) string {
 		t.Helper()
-		args = append(append([]string{"aip", "groups"}, args...), "--address", strings.TrimPrefix(p.AdminURL(), "http://"))
-		status, stdout, stderr := p.Caddy(args...)
-		if status != want {
-			t.Errorf("caddy %q ended with %d, want %d, and said:\n%s%s", args, status, want, stdout, stderr)
-		}
+		stdout, stderr := p.LiveCommand(want, append([]string{"groups"}, args...)...)
 		return stdout + stderr
 	}
 	site.Eventually(t, "the Partner has left the group, as the Leader has asked it to", func() bool {

@@ -43,7 +43,7 @@ func newPrometheus(t testing.TB, sites ...*site.Site) *prometheus {
 	t.Cleanup(manager.Close)
 	var targets []string
 	for _, s := range sites {
-		targets = append(targets, strconv.Quote(strings.TrimPrefix(s.AdminURL(), "http://")))
+		targets = append(targets, strconv.Quote(s.AdminAddress()))
 	}
 	dir := t.TempDir()
 	config := contribFile(t, "prometheus/prometheus.yml", dir, map[string]string{

@@ -155,7 +155,7 @@ func TestAAC(t *testing.T) {
 		}
 	}
 
-	_, out, errs := a.Caddy("aip", "issuers", "--address", strings.TrimPrefix(a.AdminURL(), "http://"))
+	_, out, errs := a.Caddy("aip", "issuers", "--address", a.AdminAddress())
 	if !strings.Contains(out, a.issuer.URL) || !strings.Contains(out, "  1 ") {
 		t.Errorf("the issuers are %s%s", out, errs)
 	}

@@ -88,12 +88,11 @@ func TestPolicy(t *testing.T) {
 			t.Errorf("the metrics (%s) lack %s", res.Status, want)
 		}
 	}
-	address := strings.TrimPrefix(s.AdminURL(), "http://")
 	for command, want := range map[string]string{
 		"list":   `(?m)^\(no rule\) +deny +0 +1 +1 +` + strings.TrimPrefix(agent.URL, "http://") + `$`,
 		"quotas": `(?m)^daily +\d{4}-\d\d-\d\d +3 +0 +` + aic + `$`,
 	} {
-		status, out, stderr := s.Caddy("aip", "policy", command, "--address", address)
+		status, out, stderr := s.Caddy("aip", "policy", command, "--address", s.AdminAddress())
 		if status != 0 || !regexp.MustCompile(want).MatchString(out) {
 			t.Errorf("%s: status %d: %s%s", command, status, out, stderr)
 		}

@@ -35,11 +35,7 @@ func TestDrainMode(t *testing.T) {
 	s.Awake()
 	drainCommand := func(want int, args ...string) string {
 		t.Helper()
-		args = append(append([]string{"aip", "drain"}, args...), "--address", strings.TrimPrefix(s.AdminURL(), "http://"))
-		status, stdout, stderr := s.Caddy(args...)
-		if status != want {
-			t.Errorf("caddy %q ends with %d, want %d", args, status, want)
-		}
+		stdout, stderr := s.LiveCommand(want, append([]string{"drain"}, args...)...)
 		return stdout + stderr
 	}
 	leader := site.LeaderOf(t, s.URL())

@@ -66,14 +66,11 @@ func (s *Site) Awake() {
 // gateway of the site, if live is set.
 func (s *Site) StoreCommand(want int, live bool, args ...string) string {
 	s.T.Helper()
-	args = append([]string{"aip", "store"}, args...)
+	run := s.Command
 	if live {
-		args = append(args, "--address", strings.TrimPrefix(s.AdminURL(), "http://"))
+		run = s.LiveCommand
 	}
-	status, stdout, stderr := s.Caddy(args...)
-	if status != want {
-		s.T.Errorf("caddy %q ends with %d, want %d: %s%s", args, status, want, stdout, stderr)
-	}
+	stdout, stderr := run(want, append([]string{"store"}, args...)...)
 	return stdout + stderr
 }
 
@@ -173,11 +170,7 @@ func (s *Site) Goroutines() int {
 // TasksCommand runs a command of caddy aip tasks, demands its exit status, and returns what it prints.
 func (s *Site) TasksCommand(want int, args ...string) string {
 	s.T.Helper()
-	args = append(append([]string{"aip", "tasks"}, args...), "--address", strings.TrimPrefix(s.AdminURL(), "http://"))
-	status, stdout, stderr := s.Caddy(args...)
-	if status != want {
-		s.T.Errorf("caddy %q ends with %d, want %d: %s%s", args, status, want, stdout, stderr)
-	}
+	stdout, stderr := s.LiveCommand(want, append([]string{"tasks"}, args...)...)
 	return stdout + stderr
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/task"
@@ -107,20 +106,6 @@ func (s *Site) Dead(n int) (all []Delivery) {
 		return len(all) == n
 	})
 	return all
-}
-
-// AIP runs a command of the gateway's and demands its exit status.
-func (s *Site) AIP(want int, args ...string) string {
-	s.T.Helper()
-	args = append([]string{"aip", "deliveries"}, append(args, "--address", strings.TrimPrefix(s.AdminURL(), "http://"))...)
-	status, stdout, stderr := s.Caddy(args...)
-	if status != want {
-		s.T.Errorf("%q ends with %d, want %d: %s%s", args, status, want, stdout, stderr)
-	}
-	if want != 0 {
-		return stderr
-	}
-	return stdout
 }
 
 // attempt is an attempt to deliver a notification that failed, as the admin API shows it.

@@ -50,8 +50,11 @@ func Serve(t testing.TB, c Config) *Site {
 // URL returns the URL of the site.
 func (s *Site) URL() string { return fmt.Sprintf("https://localhost:%d", s.Port) }
 
+// AdminAddress returns the address of the admin API.
+func (s *Site) AdminAddress() string { return fmt.Sprintf("127.0.0.1:%d", s.Admin) }
+
 // AdminURL returns the URL of the admin API.
-func (s *Site) AdminURL() string { return fmt.Sprintf("http://127.0.0.1:%d", s.Admin) }
+func (s *Site) AdminURL() string { return "http://" + s.AdminAddress() }
 
 // WithoutLoops are global options by which net/http reads all calls.
 const WithoutLoops = "\tservers {\n\t\ttimeouts {\n\t\t\tread_body 10m\n\t\t}\n\t}\n"
@@ -133,6 +136,22 @@ func (s *Site) Caddy(args ...string) (status int, stdout, stderr string) {
 	return RunProcess(s.T, s.Dir, s.Env, CaddyBinary(s.T), args...)
 }
 
+// Command runs a command of caddy aip, demands its exit status, and returns what it prints.
+func (s *Site) Command(want int, args ...string) (stdout, stderr string) {
+	s.T.Helper()
+	status, stdout, stderr := s.Caddy(append([]string{"aip"}, args...)...)
+	if status != want {
+		s.T.Errorf("caddy aip %q ends with %d, want %d: %s%s", args, status, want, stdout, stderr)
+	}
+	return stdout, stderr
+}
+
+// LiveCommand is Command with the address of the gateway's admin API.
+func (s *Site) LiveCommand(want int, args ...string) (stdout, stderr string) {
+	s.T.Helper()
+	return s.Command(want, append(args, "--address", s.AdminAddress())...)
+}
+
 // Reload replaces the configuration. It returns what Caddy has against it, or nothing. With every configuration Caddy
 // replaces its own admin endpoint, too, and a reload that reaches the old one at that very moment is cut before it is
 // read: it is sent again, as its operator would.
@@ -143,7 +162,7 @@ func (s *Site) Reload(c Config) string {
 	var stderr string
 	for range 5 {
 		status, _, stderr = s.Caddy("reload", "--config", path, "--adapter", "caddyfile", "--force",
-			"--address", strings.TrimPrefix(s.AdminURL(), "http://"))
+			"--address", s.AdminAddress())
 		cut := strings.Contains(stderr, `/load\": EOF`) || strings.Contains(stderr, "connection reset by peer")
 		if status == 0 || !cut {
 			break

@@ -22,7 +22,7 @@ func TestOpenStreams(t *testing.T) {
 	t.Parallel()
 	_, agent := site.SampleAgent(t)
 	s := site.Serve(t, site.Config{Handle: "aip_gateway a2a/legacy http://" + agent + " {\n\t\tcallers aip a2a\n\t}"})
-	admin := strings.TrimPrefix(s.AdminURL(), "http://")
+	admin := s.AdminAddress()
 	if status, stdout, stderr := s.Caddy("aip", "streams", "--address", admin); status != 0 ||
 		stdout != "No such stream is open.\n" {
 		t.Errorf("an empty list is %q (%d %s)", stdout, status, stderr)

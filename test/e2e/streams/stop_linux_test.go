@@ -70,7 +70,7 @@ func TestStopUnderStreams(t *testing.T) {
 			return err == nil && got.Status.State == task.Working
 		})
 	}
-	if status, _, stderr := s.Caddy("stop", "--address", strings.TrimPrefix(s.AdminURL(), "http://")); status != 0 {
+	if status, _, stderr := s.Caddy("stop", "--address", s.AdminAddress()); status != 0 {
 		t.Errorf("caddy stop ends with %d: %s", status, stderr)
 	}
 	select {

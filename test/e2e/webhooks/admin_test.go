@@ -18,6 +18,17 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
+// command runs a command of caddy aip deliveries, demands its exit status, and returns what it prints, or the error
+// that it ends with.
+func command(s *site.Site, want int, args ...string) string {
+	s.T.Helper()
+	stdout, stderr := s.LiveCommand(want, append([]string{"deliveries"}, args...)...)
+	if want != 0 {
+		return stderr
+	}
+	return stdout
+}
+
 // TestDeliveries gives notifications up and replays them, and switches endpoints off and on, by caddy aip deliveries.
 func TestDeliveries(t *testing.T) {
 	t.Parallel()
@@ -29,10 +40,10 @@ func TestDeliveries(t *testing.T) {
 	)
 	leader := site.LeaderOf(t, s.URL())
 	s.Awake()
-	if got := s.AIP(0, "list"); got != "Nothing waits to be delivered.\n" {
+	if got := command(s, 0, "list"); got != "Nothing waits to be delivered.\n" {
 		t.Errorf("an empty list is %q", got)
 	}
-	if got := s.AIP(0, "endpoints"); got != "No notifications were delivered recently, and none wait.\n" {
+	if got := command(s, 0, "endpoints"); got != "No notifications were delivered recently, and none wait.\n" {
 		t.Errorf("no endpoints are %q", got)
 	}
 	to.Answers(site.Always(site.Refusal(400)))
@@ -41,7 +52,7 @@ func TestDeliveries(t *testing.T) {
 	leader.Complete("a")
 	history := leader.Get("a").StatusHistory
 	dead := s.Dead(len(history))
-	list := s.AIP(0, "list", "--status", "dead")
+	list := command(s, 0, "list", "--status", "dead")
 	lines := strings.Split(strings.TrimSpace(list), "\n")
 	if len(lines) != 1+len(history) || !strings.HasPrefix(lines[0], "STATUS") {
 		t.Fatalf("the list is\n%s", list)
@@ -55,34 +66,35 @@ func TestDeliveries(t *testing.T) {
 		}
 	}
 	var page struct{ Deliveries []site.Delivery }
-	if err := json.Unmarshal([]byte(s.AIP(0, "list", "--json", "--task", "a")), &page); err != nil ||
+	if err := json.Unmarshal([]byte(command(s, 0, "list", "--json", "--task", "a")), &page); err != nil ||
 		cmp.Diff(dead, page.Deliveries) != "" {
 		t.Errorf("the list as JSON is %+v: %v", page, err)
 	}
-	if got := s.AIP(0, "list", "--limit", "2"); strings.Count(got, "msg_") != 2 {
+	if got := command(s, 0, "list", "--limit", "2"); strings.Count(got, "msg_") != 2 {
 		t.Errorf("a list of two is\n%s", got)
 	}
 
 	// Replayed under the ids that they had, one and then all.
 	to.Answers(site.Always(site.Taken()))
-	if got := s.AIP(0, "show", dead[2].ID); !strings.Contains(got, "\nattempts  ") ||
+	if got := command(s, 0, "show", dead[2].ID); !strings.Contains(got, "\nattempts  ") ||
 		!strings.Contains(got, "\nstatus    dead\n") {
 		t.Errorf("show prints\n%s", got)
 	}
-	if got := s.AIP(0, "replay", "msg_none"); got != "0 to be sent again\n" {
+	if got := command(s, 0, "replay", "msg_none"); got != "0 to be sent again\n" {
 		t.Errorf("a replay of nothing says %q", got)
 	}
-	if got := s.AIP(0, "replay", dead[2].ID); got != "1 to be sent again\n" {
+	if got := command(s, 0, "replay", dead[2].ID); got != "1 to be sent again\n" {
 		t.Errorf("a replay of one says %q", got)
 	}
 	to.WaitForChanges("/dead", history[2:3])
 	s.Dead(len(history) - 1)
 	const question = "dead notifications again? [y/N] \nError: nothing was changed; answer y, or add --yes\n"
-	if got := s.AIP(1, "replay", "--task", "a", "--since", "1h"); got != fmt.Sprintf("Send %d ", len(history)-1)+question {
+	if got := command(s, 1, "replay", "--task", "a", "--since", "1h"); got !=
+		fmt.Sprintf("Send %d ", len(history)-1)+question {
 		t.Errorf("before a replay of a task, it asks %q", got)
 	}
 	s.Dead(len(history) - 1)
-	if got := s.AIP(0, "replay", "--yes", "--task", "a", "--endpoint", to.Origin()+"/d…d"); got !=
+	if got := command(s, 0, "replay", "--yes", "--task", "a", "--endpoint", to.Origin()+"/d…d"); got !=
 		fmt.Sprintf("%d to be sent again\n", len(history)-1) {
 		t.Errorf("a replay of a task says %q", got)
 	}
@@ -92,17 +104,17 @@ func TestDeliveries(t *testing.T) {
 		append(append([]task.Status{}, history[2]), append(append([]task.Status{}, history[:2]...), history[3:]...)...),
 	)
 	s.Idle() // the outcome is stored a moment after the receiver has answered
-	if got := s.AIP(0, "list"); got != "Nothing waits to be delivered.\n" {
+	if got := command(s, 0, "list"); got != "Nothing waits to be delivered.\n" {
 		t.Errorf("after the replay the list is %q", got)
 	}
 
 	// Disabled, and enabled again.
-	if got := s.AIP(0, "disable", strings.ToUpper(to.Origin())+"/path"); got != to.Origin()+" is disabled\n" {
+	if got := command(s, 0, "disable", strings.ToUpper(to.Origin())+"/path"); got != to.Origin()+" is disabled\n" {
 		t.Errorf("disable says %q", got)
 	}
 	had := len(to.Arrived(""))
 	held := site.LeadWithWebhook(leader, "b", to.Origin()+"/held")
-	if got := s.AIP(0, "list", "--status", "disabled", "--host", to.Address); strings.Count(
+	if got := command(s, 0, "list", "--status", "disabled", "--host", to.Address); strings.Count(
 		got,
 		"\ndisabled ",
 	) != len(
@@ -110,33 +122,33 @@ func TestDeliveries(t *testing.T) {
 	) {
 		t.Errorf("of a disabled endpoint, the list is\n%s", got)
 	}
-	if got := s.AIP(0, "endpoints", "--json"); !strings.Contains(got, `"endpoint":"`+to.Origin()+`"`) {
+	if got := command(s, 0, "endpoints", "--json"); !strings.Contains(got, `"endpoint":"`+to.Origin()+`"`) {
 		t.Errorf("the endpoints are, in JSON,\n%s", got)
 	}
-	if got := s.AIP(0, "endpoints"); !strings.Contains(got, to.Origin()+"/h…d  disabled by the operator since ") &&
+	if got := command(s, 0, "endpoints"); !strings.Contains(got, to.Origin()+"/h…d  disabled by the operator since ") &&
 		!strings.Contains(got, to.Origin()+"  disabled by the operator since ") {
 		t.Errorf("the endpoints are\n%s", got)
 	}
 	if n := len(to.Arrived("")) - had; n != 0 {
 		t.Errorf("a disabled endpoint was sent %d notifications", n)
 	}
-	if got := s.AIP(0, "enable", to.Origin()); got != to.Origin()+" is enabled\n" {
+	if got := command(s, 0, "enable", to.Origin()); got != to.Origin()+" is enabled\n" {
 		t.Errorf("enable says %q", got)
 	}
 	to.WaitForChanges("/held", held)
 	to.InOrder("/held")
 	s.Idle()
-	if got := s.AIP(0, "endpoints"); !strings.Contains(got, to.Origin()+"  sending  ") ||
+	if got := command(s, 0, "endpoints"); !strings.Contains(got, to.Origin()+"  sending  ") ||
 		!regexp.MustCompile(`(?m)^  /d…d +0 +0 +50% of \d+ +[0-9.]+[mµ]?s, 95% [0-9.]+[mµ]?s$`).MatchString(got) {
 		t.Errorf("the endpoints are\n%s", got)
 	}
 
 	// What was sent, and what came back.
-	got := s.AIP(0, "attempts", "--task", "a", "--until", "2h")
+	got := command(s, 0, "attempts", "--task", "a", "--until", "2h")
 	if got != "No such attempt is kept.\n" {
 		t.Errorf("two hours ago, the attempts were\n%s", got)
 	}
-	got = s.AIP(0, "attempts", dead[2].ID)
+	got = command(s, 0, "attempts", dead[2].ID)
 	if strings.Count(got, to.Origin()+"/d…d\n") != 2 || !strings.Contains(got, "HTTP 400 after ") ||
 		!strings.Contains(got, "HTTP 200 after ") || strings.Count(got, `    {"type":"task","id":"a"`) != 2 {
 		t.Errorf("the attempts are\n%s", got)
@@ -153,12 +165,12 @@ func TestDeliveries(t *testing.T) {
 		{"https://host", "enable ftp://example.com"},
 		{"arg", "disable"},
 	} {
-		if got := s.AIP(1, strings.Fields(tc.args)...); !strings.Contains(got, tc.want) {
+		if got := command(s, 1, strings.Fields(tc.args)...); !strings.Contains(got, tc.want) {
 			t.Errorf("%s says %q, want %q in it", tc.args, got, tc.want)
 		}
 	}
 	s.Stop(t)
-	if got := s.AIP(1, "list"); !strings.Contains(got, "refused") {
+	if got := command(s, 1, "list"); !strings.Contains(got, "refused") {
 		t.Errorf("of a Caddy that does not run, list says %q", got)
 	}
 }
@@ -355,7 +367,7 @@ func TestDeliveriesWithoutGateway(t *testing.T) {
 			t.Errorf("%s is answered with %d %s", path, status, body)
 		}
 	}
-	if got := s.AIP(1, "list"); !strings.Contains(got, "no aip_gateway is configured") {
+	if got := command(s, 1, "list"); !strings.Contains(got, "no aip_gateway is configured") {
 		t.Errorf("list says %q", got)
 	}
 }

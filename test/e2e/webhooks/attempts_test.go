@@ -73,7 +73,7 @@ func TestDeliveryAttempts(t *testing.T) {
 		want(&letters[1+i], "dead", 1, notFound)
 	}
 	id := letters[0].ID
-	_, shown, _ := strings.Cut(s.AIP(0, "show", id), "\n\n")
+	_, shown, _ := strings.Cut(command(s, 0, "show", id), "\n\n")
 	var got []string
 	for line := range strings.Lines(shown) {
 		got = append(got, regexp.MustCompile(`\s{2,}`).Split(strings.TrimSpace(line), -1)[2])
@@ -84,7 +84,7 @@ func TestDeliveryAttempts(t *testing.T) {
 	}
 
 	// Replayed: attempts are counted again, and those before are still listed.
-	if got := s.AIP(0, "replay", id); got != "1 to be sent again\n" {
+	if got := command(s, 0, "replay", id); got != "1 to be sent again\n" {
 		t.Errorf("a replay says %q", got)
 	}
 	replayed := find("the replay has failed", "id="+id, func(all []site.Delivery) bool {
