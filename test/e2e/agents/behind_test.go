@@ -107,7 +107,6 @@ func TestPartnerBehindTLS(t *testing.T) {
 type ruled struct {
 	mu    sync.Mutex
 	tasks map[string]ruledTask // by the name that the gateway gives them
-	asked []string
 }
 
 // ruledTask is a task of a ruled Partner.
@@ -129,7 +128,6 @@ func (p *ruled) answer(w http.ResponseWriter, _ *http.Request, h site.Heard) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	did, of := command.Get("command").Str, command.Get("taskId").Str
-	p.asked = append(p.asked, did)
 	now, known := p.tasks[of]
 	switch {
 	case did == "start" && !known:
@@ -162,18 +160,6 @@ func (p *ruled) become(state, says string) {
 	for id := range p.tasks {
 		p.tasks[id] = ruledTask{state, says, time.Now()}
 	}
-}
-
-// count returns how often the Partner has had a command.
-func (p *ruled) count(command string) (n int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range p.asked {
-		if c == command {
-			n++
-		}
-	}
-	return n
 }
 
 // unhurried is a bound for a Partner's work that no test waits for: a command that is held for it hangs.
@@ -247,7 +233,7 @@ func TestPartnerBehindOtherCallers(t *testing.T) {
 		"the Agent API": site.JSONRequest("POST", s.URL()+"/process",
 			`{"stream":false,"input":[{"role":"user","content":[{"type":"text","text":"working"}]}]}`),
 	} {
-		before := p.count("get")
+		before := agent.Commanded("rpc", "get")
 		answer := make(chan string, 1)
 		go func() {
 			res, err := client.Do(send.WithContext(site.Within(t, site.Patience)))
@@ -260,7 +246,7 @@ func TestPartnerBehindOtherCallers(t *testing.T) {
 			answer <- string(body)
 		}()
 		site.Eventually(t, name+" is answered, or the Partner is polled", func() bool {
-			return len(answer) > 0 || p.count("get") > before+1
+			return len(answer) > 0 || agent.Commanded("rpc", "get") > before+1
 		})
 		if len(answer) > 0 {
 			t.Errorf("%s is answered before the Partner has finished: %s", name, <-answer)
@@ -328,7 +314,8 @@ func TestKillAfterFirstAnswer(t *testing.T) {
 	if got := l.Get("streamed"); len(stream.Events) != len(got.StatusHistory)+len(got.Products) {
 		t.Errorf("the stream had %d events: %q", len(stream.Events), stream.Events)
 	}
-	if starts, continues := p.count("start"), p.count("continue"); starts != 3 || continues != 1 {
+	starts, continues := agent.Commanded("rpc", "start"), agent.Commanded("rpc", "continue")
+	if starts != 3 || continues != 1 {
 		t.Errorf("the Partner has had %d starts and %d continues", starts, continues)
 	}
 }
@@ -359,7 +346,8 @@ func TestPartnerBehindACluster(t *testing.T) {
 		}
 		site.CheckHistory(t, got)
 	}
-	if starts, continues := p.count("start"), p.count("continue"); starts != 3 || continues != 3 {
+	starts, continues := agent.Commanded("rpc", "start"), agent.Commanded("rpc", "continue")
+	if starts != 3 || continues != 3 {
 		t.Errorf("the Partner has had %d starts and %d continues", starts, continues)
 	}
 }
@@ -388,5 +376,6 @@ func TestCompletionAuto(t *testing.T) {
 		}
 		site.CheckHistory(t, l.Get(id))
 	}
-	site.Eventually(t, "the Partner behind has its task completed", func() bool { return p.count("complete") == 1 })
+	site.Eventually(t, "the Partner behind has its task completed",
+		func() bool { return behind.Commanded("rpc", "complete") == 1 })
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/tidwall/gjson"
 )
 
 // TRPCAgent runs the agent that is built on another project's SDK for A2A v0.1, and returns its URL.
@@ -105,6 +107,17 @@ func (a *FakeAgent) Requests(method string) []Heard {
 		}
 	}
 	return out
+}
+
+// Commanded returns how often an agent of AIP was sent a command, by one method or by all.
+func (a *FakeAgent) Commanded(method, command string) (n int) {
+	for _, h := range a.Requests(method) {
+		of := gjson.GetManyBytes(h.Body, "params.message.command", "params.command.command") // before v02, and of it
+		if of[0].Str == command || of[1].Str == command {
+			n++
+		}
+	}
+	return n
 }
 
 // Forward lets another agent answer.

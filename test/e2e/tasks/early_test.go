@@ -22,7 +22,6 @@ type early struct {
 	since   time.Time
 	product string // of the turn that has ended
 	said    string // the continue that it is at work on
-	asked   []string
 }
 
 func (e *early) answer(w http.ResponseWriter, r *http.Request, h site.Heard) {
@@ -30,7 +29,6 @@ func (e *early) answer(w http.ResponseWriter, r *http.Request, h site.Heard) {
 	defer e.mu.Unlock()
 	message := gjson.GetBytes(h.Body, "params.message")
 	command := message.Get("command").Str
-	e.asked = append(e.asked, command)
 	if h.Method != "rpc" {
 		http.Error(w, "Internal Server Error", http.StatusInternalServerError)
 		return
@@ -68,18 +66,6 @@ func (e *early) acts() {
 	e.since, e.product = time.Now(), "done "+e.said
 }
 
-// count returns how often the agent has had a command.
-func (e *early) count(command string) (n int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, c := range e.asked {
-		if c == command {
-			n++
-		}
-	}
-	return n
-}
-
 // TestKillAfterEarlyAnswer kills the gateway when its agent has answered a continue and has not acted on it yet. The
 // result is not lost, and the agent has the continue once.
 func TestKillAfterEarlyAnswer(t *testing.T) {
@@ -108,8 +94,9 @@ func TestKillAfterEarlyAnswer(t *testing.T) {
 				t.Errorf("the continue is answered %+v", site.AnswerOf(got))
 			}
 			for kill := range tc.kills {
-				before := e.count("get")
-				site.Eventually(t, "the agent is asked after it has answered", func() bool { return e.count("get") > before })
+				before := agent.Commanded("", "get")
+				site.Eventually(t, "the agent is asked after it has answered",
+					func() bool { return agent.Commanded("", "get") > before })
 				s.Kill()
 				if tc.down && kill == tc.kills-1 {
 					e.acts()
@@ -129,10 +116,10 @@ func TestKillAfterEarlyAnswer(t *testing.T) {
 				diff != "" {
 				t.Errorf("the task is %+v: (-want +got)\n%s", site.AnswerOf(got), diff)
 			}
-			if n := e.count("continue"); n != 1 {
+			if n := agent.Commanded("", "continue"); n != 1 {
 				t.Errorf("the agent has had the continue %d times", n)
 			}
-			if n := e.count("start"); n != 1 {
+			if n := agent.Commanded("", "start"); n != 1 {
 				t.Errorf("the agent has had the start %d times", n)
 			}
 		})
