@@ -4,14 +4,10 @@ package site
 
 import (
 	"bytes"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -155,16 +151,7 @@ func (m *Member) Identify() devpki.File {
 // IdentifyFor makes one that is valid for a time, in the same files.
 func (m *Member) IdentifyFor(lifetime time.Duration) devpki.File {
 	m.T.Helper()
-	pair := IssueFor(m.T, lifetime, m.AIC)
-	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
-	NoError(m.T, err)
-	f := devpki.File{Cert: filepath.Join(m.Dir, "member.pem"), Key: filepath.Join(m.Dir, "member-key.pem")}
-	for path, block := range map[string]*pem.Block{
-		f.Cert: {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, f.Key: {Type: "PRIVATE KEY", Bytes: key},
-	} {
-		NoError(m.T, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
-	}
-	return f
+	return m.WritePair("member", IssueFor(m.T, lifetime, m.AIC))
 }
 
 // CalledBy returns a Leader at the member's gateway.
