@@ -30,7 +30,7 @@ func TestAUNAssignee(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serveAssignee(t)
-			s.Assign(agent)
+			assign(s, agent)
 			alice, leader := s.Online("alice.aid.test"), site.LeaderOf(t, s.URL())
 			for i, c := range []struct {
 				script, status string
@@ -99,7 +99,7 @@ func TestAUNAssigneeRoles(t *testing.T) {
 		n++
 		text := fmt.Sprintf("by hand %d", n)
 		owned = site.Must(alice.Create(s.Soon(), site.AUNAgent, text))(t).TaskID
-		if given = s.Given(worker, text); given != owned {
+		if given = givenTask(s, worker, text); given != owned {
 			t.Errorf("the task is %s for its assignee, and %s for its owner", given, owned)
 		}
 		return owned, given
@@ -222,7 +222,7 @@ func TestAUNAssigneeOffline(t *testing.T) {
 	for range tasks {
 		ids = append(ids, site.Must(conn.Create(s.Soon(), site.AUNAgent, fmt.Sprintf("stream %d 100", pieces)))(t).TaskID)
 	}
-	stop := s.Assign(new(aunpeer.Assignee))
+	stop := assign(s, new(aunpeer.Assignee))
 	site.Eventually(t, "a task is worked on", func() bool {
 		got := site.Must(conn.Do(s.Soon(), "task.get", site.AUNTask(ids[0])))(t)
 		return got.Status != "submitted"
@@ -231,7 +231,7 @@ func TestAUNAssigneeOffline(t *testing.T) {
 	s.Run(filepath.Join(s.Dir, "Caddyfile"))
 	stop()
 	conn.Cut()
-	s.Assign(new(aunpeer.Assignee))
+	assign(s, new(aunpeer.Assignee))
 	conn = site.Must(alice.Online(s.Soon()))(t)
 	defer conn.Cut()
 	want := ""
@@ -256,7 +256,7 @@ func TestAUNAssigneeAnswers(t *testing.T) {
 	for i := range tasks {
 		text := fmt.Sprintf("by hand %d", i)
 		ids[i] = site.Must(alice.Create(s.Soon(), site.AUNAgent, text))(t).TaskID
-		given[i] = s.Given(worker, text)
+		given[i] = givenTask(s, worker, text)
 	}
 	// Each step is called for all tasks at once, and the process is killed at an answer.
 	for step, call := range []func(id string) (method string, params map[string]any){

@@ -25,7 +25,7 @@ func TestAUNChildren(t *testing.T) {
 			"to": site.AUNAgent, "input": aunpeer.Text(end), "visibility": "public",
 		}))(t).TaskID
 		site.Must(alice.Subscribe(s.Soon(), id))(t)
-		given := s.Given(worker, end)
+		given := givenTask(s, worker, end)
 		site.Must(worker.Do(s.Soon(), "task.accept", site.AUNTask(given)))(t)
 		_, err := bob.Do(s.Soon(), "task.delegate", site.AUNTask(id, part))
 		s.Fails("task.delegate by another", err, -32178)
@@ -49,7 +49,7 @@ func TestAUNChildren(t *testing.T) {
 			}
 		}
 		blocked("submitted")
-		givenPart := s.Given(worker, "a part")
+		givenPart := givenTask(s, worker, "a part")
 		site.Must(worker.Do(s.Soon(), "task.accept", site.AUNTask(givenPart)))(t)
 		blocked("working")
 		switch end {
@@ -90,7 +90,7 @@ func TestAUNAssigneeSilent(t *testing.T) {
 	waiting := site.Must(alice.Create(s.Soon(), site.AUNAgent, "offline, of AUN"))(t).TaskID
 	worker := s.Online(site.AUNWorker)
 	for _, text := range []string{"offline", "offline, of AUN"} { // the oldest first
-		given := s.Given(worker, text)
+		given := givenTask(s, worker, text)
 		site.Must(worker.Do(s.Soon(), "task.reject", site.AUNTask(given, map[string]any{"reason": "no"})))(t)
 	}
 	if got := leader.Rests("offline"); got.Status.State != task.Failed {
@@ -101,7 +101,7 @@ func TestAUNAssigneeSilent(t *testing.T) {
 	}
 
 	start("silent")
-	given := s.Given(worker, "silent")
+	given := givenTask(s, worker, "silent")
 	if got := leader.Get("silent"); got.Status.State != task.Working || got.StatusHistory[0].State != task.Accepted {
 		t.Errorf("before the agent accepts: %+v", got)
 	}

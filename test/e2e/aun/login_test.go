@@ -113,7 +113,7 @@ func TestAUNLogin(t *testing.T) {
 			conn, _, err := alice.Connect(s.Soon(), c.token, nil)
 			s.Fails(what, err, c.want)
 			if conn != nil {
-				s.EndsWith(what, conn, 4001)
+				endsWith(s, what, conn, 4001)
 			}
 		}
 		conn, got, err := alice.Connect(s.Soon(), forge(s.Foreign, "alice.aid.test", nil), nil)
@@ -178,7 +178,7 @@ func TestAUNFrames(t *testing.T) {
 			}
 			conn := open()
 			_ = conn.Write(s.Soon(), frame.kind, frame.data) // it may be closed before all is written
-			s.EndsWith(what+" "+when, conn, frame.want)
+			endsWith(s, what+" "+when, conn, frame.want)
 			conn.Cut()
 		}
 	}
@@ -199,7 +199,7 @@ func TestAUNFrames(t *testing.T) {
 		}
 		_, err = conn.Call(s.Soon(), method, map[string]any{"task_id": "t1"})
 		s.Fails(method+" before the login", err, -32013)
-		s.EndsWith(method+" before the login", conn, 4001)
+		endsWith(s, method+" before the login", conn, 4001)
 		conn.Cut()
 	}
 }
@@ -224,7 +224,7 @@ func TestAUNConnect(t *testing.T) {
 	if aunpeer.Code(err) == 0 {
 		t.Errorf("the nonce of another challenge: %v", err)
 	}
-	s.EndsWith("the nonce of another challenge", conn, 4010)
+	endsWith(s, "the nonce of another challenge", conn, 4010)
 
 	conn, _, err = c.Connect(s.Soon(), token.Access, map[string]any{
 		"protocol": map[string]any{"min": "2.0", "max": "3.0"},
@@ -252,7 +252,7 @@ func TestAUNConnect(t *testing.T) {
 	}); err != nil {
 		t.Errorf("the older connection: %v", err)
 	}
-	s.EndsWith("the older connection", older, 4009)
+	endsWith(s, "the older connection", older, 4009)
 	for _, conn := range []*aunpeer.Conn{newer, elsewhere} {
 		site.Must(conn.Call(s.Soon(), "meta.ping", nil))(t)
 	}

@@ -51,11 +51,11 @@ func TestAUNAssigneeCrash(t *testing.T) {
 		}
 		ids[i] = made.TaskID
 		if i == tasks/2 {
-			s.Crash(c)
+			crash(s, c)
 			conn = s.Again(ctx, alice)
 		}
 	}
-	s.Crash(c)
+	crash(s, c)
 	conn = s.Again(ctx, alice)
 	for i, id := range ids {
 		var got aunpeer.Task
@@ -111,7 +111,7 @@ func TestAUNMessagesCrash(t *testing.T) {
 	for i := range threads {
 		text := fmt.Sprintf("m%03d", i)
 		if i%40 == 20 { // while the ones before are under way
-			s.Crash(c)
+			crash(s, c)
 		}
 		for {
 			_, err := conn.Call(ctx, "message.send", map[string]any{"to": site.AUNAgent, "message_id": text,

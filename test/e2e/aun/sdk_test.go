@@ -32,7 +32,7 @@ func TestAUNMissedMessages(t *testing.T) {
 		all := site.Must(conn.Call(s.Soon(), "message.pull", map[string]any{"after_seq": 0, "limit": 200}))(t)
 		return strings.Contains(string(all), "slow done")
 	})
-	s.Crash(c)
+	crash(s, c)
 	site.NoError(t, alice.Start(s.Soon()))
 	hears := func(who *aunpeer.SDK, want string) {
 		t.Helper()

@@ -3,6 +3,7 @@
 package certificates
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -11,6 +12,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -126,7 +129,7 @@ func TestOCSP(t *testing.T) {
 	}
 	goesOn(t, s, alice, kept, calls)
 	site.Eventually(t, "the answers are kept", func() bool { // a moment after they are in use
-		return s.KeptOCSP(alice, ocsp.Good) && s.KeptOCSP(bob, ocsp.Revoked)
+		return keptOCSP(s, alice, ocsp.Good) && keptOCSP(s, bob, ocsp.Revoked)
 	})
 	says.Close()
 	s.Kill()
@@ -336,4 +339,18 @@ func TestGroupsOfRevoked(t *testing.T) {
 	site.Eventually(t, "the task of the group that was left goes on to its end", func() bool {
 		return bobAgain.Get("first of left").Status.State == task.AwaitingCompletion
 	})
+}
+
+// keptOCSP reports whether an answer about a certificate is kept on disk, and has a status.
+func keptOCSP(s *site.Site, pair tls.Certificate, status int) bool {
+	s.T.Helper()
+	sum := sha256.Sum256(pair.Leaf.Raw)
+	files, err := filepath.Glob(s.InDir(fmt.Sprintf("share/caddy/aip-revocation/%x-*.ocsp", sum[:16])))
+	if site.NoError(s.T, err); len(files) != 1 {
+		return false
+	}
+	raw, err := os.ReadFile(files[0])
+	site.NoError(s.T, err)
+	kept, err := ocsp.ParseResponse(raw, nil)
+	return err == nil && kept.Status == status
 }

@@ -66,7 +66,7 @@ func TestGroupNetworkCut(t *testing.T) {
 		between.Cut()
 		down.Store(true)
 		between.Cut()
-		m.WaitForLoss()
+		waitForLoss(m)
 		down.Store(false)
 	})
 }
@@ -86,7 +86,7 @@ func TestGroupSilentLoss(t *testing.T) {
 			return
 		}
 		between.Lose()
-		m.WaitForLoss()
+		waitForLoss(m)
 		between.Deliver()
 	})
 }
@@ -141,7 +141,7 @@ func TestGroupRestart(t *testing.T) {
 				g.WaitForState(m.AIC, id, "awaiting-completion")
 				g.Check(m, id, task.Accepted, task.Working, task.AwaitingCompletion)
 			}
-			m.NothingOf(t, "pass:word")
+			nothingOf(t, m, "pass:word")
 		})
 	}
 }

@@ -130,5 +130,5 @@ func TestGroupInbox(t *testing.T) {
 		return m.Get("type").Str == "group-invitation-error" && m.Get("invitationToken").Str == token+"three" &&
 			m.Get("error.data.errorType").Str == "CONNECTION_FAILED"
 	})
-	m.NothingOf(t, token)
+	nothingOf(t, m, token)
 }

@@ -150,7 +150,7 @@ func TestInvitations(t *testing.T) {
 			t.Errorf("where groups are off, an invitation of v0%d is answered %+v", i+1, refused)
 		}
 	}
-	m.LeftNothing(t, b)
+	leftNothing(t, m, b)
 }
 
 // TestGroupLogins joins by each of the ways in which a member proves itself to the broker.

@@ -82,7 +82,7 @@ func TestGroupManagement(t *testing.T) {
 				}
 				g.WaitForRemoval(m)
 				g.Check(m, "long", task.Accepted, task.Working, task.Canceled)
-				m.LeftNothing(t, b)
+				leftNothing(t, m, b)
 				if got := g.Join(m); got.QueueName != joined.QueueName {
 					t.Errorf("a member that is invited again answers %+v, and before %+v", got, joined)
 				}
@@ -125,7 +125,7 @@ func TestForcedRemoval(t *testing.T) {
 			site.Eventually(t, "its tasks have ended", func() bool {
 				return m.CalledBy(g.Certificate).Get("two").Status.State == task.Canceled
 			})
-			m.LeftNothing(t, b)
+			leftNothing(t, m, b)
 		})
 	}
 }

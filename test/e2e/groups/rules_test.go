@@ -39,7 +39,7 @@ func TestGroupRules(t *testing.T) {
 		bad++
 	}
 	site.Eventually(t, "the poison is counted", func() bool { return counted("poison") == bad })
-	m.NothingOf(t, secret)
+	nothingOf(t, m, secret)
 
 	change := func(key string, value any) site.Object {
 		c := g.Command("start", "not ours", secret)
@@ -88,7 +88,7 @@ func TestGroupRules(t *testing.T) {
 	if refused := m.CalledBy(p.LeaderV1).Refused(site.CommandCall(task.Get, "not ours")); refused.Code != -32001 {
 		t.Errorf("a get of a task that was never started is answered %+v", refused)
 	}
-	m.NothingOf(t, secret)
+	nothingOf(t, m, secret)
 
 	// The trace of a command is that of what is published about it.
 	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -225,5 +225,5 @@ func TestExpiredToken(t *testing.T) {
 	g.Join(m)
 	g.WaitForState(m.AIC, "one", "completed")
 	g.Check(m, "one")
-	m.NothingOf(t, g.Token)
+	nothingOf(t, m, g.Token)
 }

@@ -4,6 +4,7 @@ package guides
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,7 +81,7 @@ func TestClusterGuide(t *testing.T) {
 	g.owns(1)
 	g.works("second")
 	g.enter(g.block(rolling, 2))
-	site.Eventually(t, "the server has ended", func() bool { return site.IsFree(g.ports["422"]*10 + 1) })
+	site.Eventually(t, "the server has ended", func() bool { return isFree(g.ports["422"]*10 + 1) })
 	start, wait, _ := strings.Cut(g.block(rolling, 3), "\n")
 	g.jobs(start)
 	g.enter(wait)
@@ -261,4 +262,13 @@ func TestServersOfContrib(t *testing.T) {
 		t.Errorf("the user of the gateways may look after the servers: %s", stdout)
 	}
 	g.succeeds(remove)
+}
+
+// isFree reports whether no process listens on a port.
+func isFree(port int) bool {
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err == nil {
+		l.Close()
+	}
+	return err == nil
 }

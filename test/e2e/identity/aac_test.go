@@ -176,7 +176,7 @@ func TestAAC(t *testing.T) {
 			t.Errorf("the log does not say %q", want)
 		}
 	}
-	files := a.Contents()
+	files := contents(a.Site)
 	files["the log"] = logged
 	for name, content := range files {
 		for _, token := range append(tokens, forged, "the-person-behind") {

@@ -4,6 +4,7 @@ package identity
 
 import (
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -93,7 +94,7 @@ func TestSecretsAtRest(t *testing.T) {
 	}
 	s.Stop(t) // then all of the log is here, and all of the store is in its files
 
-	files := s.Contents()
+	files := contents(s)
 	for name, content := range files {
 		for _, secret := range []string{credential, key} {
 			if strings.Contains(content, secret) {
@@ -112,4 +113,19 @@ func TestSecretsAtRest(t *testing.T) {
 			t.Errorf("the log has %s", secret)
 		}
 	}
+}
+
+// contents returns what the files in the directory of a site hold, by their names below it.
+func contents(s *site.Site) map[string]string {
+	s.T.Helper()
+	files := make(map[string]string)
+	site.NoError(s.T, filepath.WalkDir(s.Dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		content, err := os.ReadFile(name)
+		files[strings.TrimPrefix(name, s.Dir)] = string(content)
+		return err
+	}))
+	return files
 }

@@ -56,7 +56,7 @@ func testStoreFull(t *testing.T, f fault) {
 	runs := site.StartCall("runs", "slow 5")
 	runs.Terms.Response = time.Millisecond
 	caller.Send(runs)
-	s.WaitForReadiness(http.StatusOK)
+	waitForReadiness(s, http.StatusOK)
 
 	f.begin(s)
 	n := 0
@@ -77,7 +77,7 @@ func testStoreFull(t *testing.T, f fault) {
 			t.Errorf("%s on a full disk: %+v, want -32603 with the reason STORE_UNAVAILABLE", what, refusal)
 		}
 	}
-	body := s.WaitForReadiness(http.StatusServiceUnavailable)
+	body := waitForReadiness(s, http.StatusServiceUnavailable)
 	if !strings.Contains(body, "the store accepts no new tasks") {
 		t.Errorf("the reason is missing: %s", body)
 	}
@@ -96,7 +96,7 @@ func testStoreFull(t *testing.T, f fault) {
 	}
 
 	f.end(s)
-	s.WaitForReadiness(http.StatusOK)
+	waitForReadiness(s, http.StatusOK)
 	caller.Start("after", "hello")
 	caller.Complete("before")
 	for _, id := range []string{"before", "grows", "after"} {
@@ -111,4 +111,15 @@ func testStoreFull(t *testing.T, f fault) {
 	if _, metrics := s.Asked("GET", "/metrics", ""); !strings.Contains(string(metrics), "\naip_store_writable 1\n") {
 		t.Errorf("the metrics do not say that the store can be written")
 	}
+}
+
+// waitForReadiness waits until the health route answers a status, and returns the answer.
+func waitForReadiness(s *site.Site, want int) (body string) {
+	s.T.Helper()
+	site.Eventually(s.T, fmt.Sprint("GET /aip/health/ready answers ", want), func() bool {
+		status, answer := s.Asked("GET", "/aip/health/ready", "")
+		body = string(answer)
+		return status == want
+	})
+	return body
 }

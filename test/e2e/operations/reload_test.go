@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -221,10 +222,10 @@ func TestReloadLeaks(t *testing.T) {
 	use(1)
 	http.DefaultClient.CloseIdleConnections()
 	// It settles once connections that are idle have been closed.
-	least, same := s.Goroutines(), 0
+	least, same := goroutines(s), 0
 	site.Eventually(t, "the number of goroutines settles", func() bool {
 		http.DefaultClient.CloseIdleConnections()
-		switch n := s.Goroutines(); {
+		switch n := goroutines(s); {
 		case n < least:
 			least, same = n, 0
 		default:
@@ -241,11 +242,24 @@ func TestReloadLeaks(t *testing.T) {
 	var now int
 	site.Eventually(t, fmt.Sprintf("there are about %d goroutines again", least), func() bool {
 		http.DefaultClient.CloseIdleConnections()
-		now = s.Goroutines()
+		now = goroutines(s)
 		return now <= least+5
 	})
 	t.Logf("%d goroutines before, %d after", least, now)
 	if strings.Contains(s.Out.String(), `"level":"error"`) {
 		t.Error("the log has errors")
 	}
+}
+
+// goroutines returns how many goroutines the gateway has.
+func goroutines(s *site.Site) int {
+	s.T.Helper()
+	_, body := s.Asked(http.MethodGet, "/debug/pprof/goroutine?debug=1", "")
+	m := regexp.MustCompile(`^goroutine profile: total (\d+)`).FindSubmatch(body)
+	if m == nil {
+		s.T.Fatalf("the admin API says: %.200s", body)
+	}
+	n, err := strconv.Atoi(string(m[1]))
+	site.NoError(s.T, err)
+	return n
 }

@@ -8,15 +8,12 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/aip-gateway/aip-gateway/operator/adminapi"
-	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/tidwall/gjson"
 )
 
@@ -29,7 +26,7 @@ func (s *Site) Asked(method, path, body string) (int, []byte) {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	res, err := http.DefaultClient.Do(req)
-	// As in reload: the endpoint before may have been closed at that very moment.
+	// As in Reload: the endpoint before may have been closed at that very moment.
 	if method == http.MethodGet && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)) {
 		res, err = http.DefaultClient.Do(req)
 	}
@@ -88,43 +85,6 @@ func (s *Site) Health(t *testing.T) (h adminapi.Health) {
 	return h
 }
 
-// Overview is what the admin API says that was counted.
-type Overview struct {
-	Calls  uint64
-	Errors uint64
-	Failed uint64 `json:"failed_tasks"`
-	Rest   struct {
-		Count    uint64
-		P50, P99 float64
-	}
-	Agents []struct {
-		Name  string
-		Calls uint64
-	}
-}
-
-// Overview returns the admin API's overview.
-func (s *Site) Overview(query string) (o Overview) {
-	s.T.Helper()
-	s.AdminCall(http.MethodGet, "/aip/overview"+query, "", &o)
-	return o
-}
-
-// Counted returns the sum of the values of a metric.
-func (s *Site) Counted(metric string) (sum uint64) {
-	s.T.Helper()
-	res, err := http.Get(s.AdminURL() + "/metrics")
-	NoError(s.T, err)
-	text, err := io.ReadAll(res.Body)
-	NoError(s.T, err, res.Body.Close())
-	for _, m := range regexp.MustCompile(`(?m)^`+metric+`(?:\{.*\})? ([0-9]+)$`).FindAllSubmatch(text, -1) {
-		n, err := strconv.ParseUint(string(m[1]), 10, 64)
-		NoError(s.T, err)
-		sum += n
-	}
-	return sum
-}
-
 // Doctor examines a configuration, and returns the status of the command and what it has found.
 func (s *Site) Doctor(c Config, more ...string) (status int, found []string) {
 	s.T.Helper()
@@ -142,29 +102,6 @@ func (s *Site) Doctor(c Config, more ...string) (status int, found []string) {
 		found = append(found, f.Status+" "+f.Check+": "+f.Text)
 	}
 	return status, found
-}
-
-// Goroutines returns how many goroutines the gateway has.
-func (s *Site) Goroutines() int {
-	s.T.Helper()
-	res, err := http.Get(s.AdminURL() + "/debug/pprof/goroutine?debug=1")
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	m := regexp.MustCompile(`^goroutine profile: total (\d+)`).FindSubmatch(body)
-	if m == nil {
-		s.T.Fatalf("the admin API says: %.200s", body)
-	}
-	n, err := strconv.Atoi(string(m[1]))
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	return n
 }
 
 // TasksCommand runs a command of caddy aip tasks, demands its exit status, and returns what it prints.
@@ -198,24 +135,6 @@ func (s *Site) ListedTasks(query url.Values) (all []string) {
 		all = append(all, one.Get("task").String()+" "+one.Get("state").String())
 	}
 	return all
-}
-
-// Started is what a Leader is answered that waits for its start.
-type Started struct {
-	Task *task.Task // the answer
-	Err  error      // of a refused start
-}
-
-// Starting starts a task in the background, and passes on what the waiting Leader is answered.
-func (c *Caller) Starting(id string) <-chan Started {
-	answered := make(chan Started, 1)
-	call := StartCall(id, "hello")
-	call.Terms.Response = 2 * Patience // in which the test does what answers it
-	go func() {
-		got, err := c.Try(call)
-		answered <- Started{got, err}
-	}()
-	return answered
 }
 
 // ListedTasksSorted is ListedTasks of all tasks, by their ids.

@@ -16,76 +16,12 @@ import (
 	"github.com/aip-gateway/aip-gateway/internal/aunpeer"
 )
 
-// AUNWorker is the AID of an agent that is assigned tasks.
-const AUNWorker = "worker.aid.test"
-
-// Assign connects the agent, until the end of the test or stop.
-func (s *AUNSite) Assign(a *aunpeer.Assignee) (stop func()) {
-	s.T.Helper()
-	a.Client = s.Client(AUNWorker)
-	conn := Must(a.Client.Online(s.Soon()))(s.T)
-	ctx, cancel := context.WithCancel(context.Background())
-	var serving sync.WaitGroup
-	serving.Go(func() { _ = a.ServeOn(ctx, conn) })
-	stop = func() {
-		cancel()
-		serving.Wait()
-	}
-	s.T.Cleanup(stop)
-	return stop
-}
-
-// Given waits until an agent is sent a new task with a text, and returns the id by which the agent knows it.
-func (s *AUNSite) Given(worker *aunpeer.Conn, text string) (id string) {
-	s.T.Helper()
-	Must(worker.Event(s.Soon(), func(f aunpeer.Frame) bool {
-		var t aunpeer.Task
-		if json.Unmarshal(f.Params, &t) != nil || f.Method != "event/task.updated" || t.Input.String() != text {
-			return false
-		}
-		if id = t.TaskID; t.Assignee != AUNWorker || t.Status != "submitted" {
-			s.T.Errorf("the agent is sent %s", f.Params)
-		}
-		return true
-	}))(s.T)
-	return id
-}
-
-// Again connects a client, as soon as the gateway is there.
-func (s *AUNSite) Again(ctx context.Context, c *aunpeer.Client) (conn *aunpeer.Conn) {
-	s.T.Helper()
-	Eventually(s.T, "the client is connected", func() bool {
-		var err error
-		conn, err = c.Online(ctx)
-		return err == nil
-	})
-	return conn
-}
-
-// Crash kills the gateway, and starts it again.
-func (s *AUNSite) Crash(c Config) {
-	s.T.Helper()
-	s.Kill()
-	s.Start(c)
-}
-
-// SDK returns a client of an AID that reads its inbox as the SDK for Node does.
-func (s *AUNSite) SDK(aid string) *aunpeer.SDK { return &aunpeer.SDK{Client: s.Client(aid)} }
-
-// Read makes a call, and reads its result.
-func (s *AUNSite) Read(conn *aunpeer.Conn, method string, params, into any) {
-	s.T.Helper()
-	result := Must(conn.Call(s.Soon(), method, params))(s.T)
-	if err := json.Unmarshal(result, into); err != nil {
-		s.T.Fatalf("%s answers %s: %v", method, result, err)
-	}
-}
-
 // The names of these tests.
 const (
 	AUNIssuer  = "aid.test"
 	AUNGateway = "gateway.aid.test"
 	AUNAgent   = "agent.aid.test"
+	AUNWorker  = "worker.aid.test" // an agent that is assigned tasks
 )
 
 // AUNPKI returns the PKI of all tests with AUN.
@@ -156,6 +92,9 @@ func (s *AUNSite) Client(aid string, change ...func(*x509.Certificate)) *aunpeer
 	}
 }
 
+// SDK returns a client of an AID that reads its inbox as the SDK for Node does.
+func (s *AUNSite) SDK(aid string) *aunpeer.SDK { return &aunpeer.SDK{Client: s.Client(aid)} }
+
 // HTTP returns an HTTP client that takes the AUN side for every host.
 func (s *AUNSite) HTTP() *http.Client {
 	ca := Must(x509.ParseCertificate(KeyPair(s.T, Certificates(s.T).CA).Certificate[0]))(s.T)
@@ -173,6 +112,17 @@ func (s *AUNSite) Online(aid string) *aunpeer.Conn {
 	return conn
 }
 
+// Again connects a client, as soon as the gateway is there.
+func (s *AUNSite) Again(ctx context.Context, c *aunpeer.Client) (conn *aunpeer.Conn) {
+	s.T.Helper()
+	Eventually(s.T, "the client is connected", func() bool {
+		var err error
+		conn, err = c.Online(ctx)
+		return err == nil
+	})
+	return conn
+}
+
 // Soon returns a context for what should happen at once.
 func (s *AUNSite) Soon() context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
@@ -180,11 +130,12 @@ func (s *AUNSite) Soon() context.Context {
 	return ctx
 }
 
-// EndsWith expects the end of a connection.
-func (s *AUNSite) EndsWith(what string, conn *aunpeer.Conn, want int) {
+// Read makes a call, and reads its result.
+func (s *AUNSite) Read(conn *aunpeer.Conn, method string, params, into any) {
 	s.T.Helper()
-	if code, reason, err := conn.Closed(s.Soon()); code != want {
-		s.T.Errorf("%s: the connection ended with %d %q (%v), want %d", what, code, reason, err, want)
+	result := Must(conn.Call(s.Soon(), method, params))(s.T)
+	if err := json.Unmarshal(result, into); err != nil {
+		s.T.Fatalf("%s answers %s: %v", method, result, err)
 	}
 }
 

@@ -88,21 +88,3 @@ func (c *Caller) Again(call *task.Call) (*task.Task, error) {
 	}
 	return got, err
 }
-
-// Ask sends a request by a transport, which must answer by a version of HTTP.
-func (s *Site) Ask(transport http.RoundTripper, path string, body []byte, version int) *http.Response {
-	s.T.Helper()
-	req, err := http.NewRequestWithContext(Within(s.T, 2*Patience), http.MethodPost, s.URL()+path, bytes.NewReader(body))
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	res, err := transport.RoundTrip(req)
-	if err != nil {
-		s.T.Fatalf("HTTP/%d: %v", version, err)
-	}
-	s.T.Cleanup(func() { res.Body.Close() })
-	if res.ProtoMajor != version {
-		s.T.Fatalf("it is HTTP/%d, want HTTP/%d", res.ProtoMajor, version)
-	}
-	return res
-}

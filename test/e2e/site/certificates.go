@@ -6,22 +6,18 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"fmt"
 	"net/url"
 	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
 	"github.com/aip-gateway/aip-gateway/identity"
-	"golang.org/x/crypto/ocsp"
 )
 
 // Trusted returns the root that all tests share.
@@ -100,20 +96,6 @@ func IssueFor(t testing.TB, lifetime time.Duration, commonName string, names ...
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-// KeptOCSP reports whether an answer about a certificate is kept on disk, and has a status.
-func (s *Site) KeptOCSP(pair tls.Certificate, status int) bool {
-	s.T.Helper()
-	sum := sha256.Sum256(pair.Leaf.Raw)
-	files, err := filepath.Glob(s.InDir(fmt.Sprintf("share/caddy/aip-revocation/%x-*.ocsp", sum[:16])))
-	if NoError(s.T, err); len(files) != 1 {
-		return false
-	}
-	raw, err := os.ReadFile(files[0])
-	NoError(s.T, err)
-	kept, err := ocsp.ParseResponse(raw, nil)
-	return err == nil && kept.Status == status
-}
-
 // WritePair writes a certificate with those of its issuers, and its key, into files.
 func (s *Site) WritePair(name string, pair tls.Certificate) devpki.File {
 	s.T.Helper()
@@ -140,6 +122,3 @@ func ReplaceFile(t testing.TB, path string, text []byte) {
 		t.Fatal(err)
 	}
 }
-
-// InDir names a file in the directory of a site.
-func (s *Site) InDir(name string) string { return filepath.Join(s.Dir, name) }

@@ -3,7 +3,11 @@
 package site
 
 import (
+	"os"
+	"strconv"
 	"sync"
+	"testing"
+	"time"
 )
 
 // Course counts the steps of a load, so that a test can break something at any point of it. Its methods may be called
@@ -34,4 +38,18 @@ func (c *Course) After(steps int) <-chan struct{} {
 	defer c.mu.Unlock()
 	c.at, c.point = c.steps+steps, make(chan struct{})
 	return c.point
+}
+
+// AnySeed is the seed of a test's randomness: the one of the environment, or another every time.
+func AnySeed(t *testing.T) uint64 {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("AIP_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("the seed is %d; AIP_SEED=%d uses it again", seed, seed)
+	return seed
 }

@@ -3,9 +3,7 @@
 package site
 
 import (
-	"cmp"
 	"fmt"
-	"net/http"
 	"net/url"
 	"time"
 
@@ -28,6 +26,14 @@ type Delivery struct {
 	LastStatus int        `json:"last_status"`
 	LastError  string     `json:"last_error"`
 	Recent     []attempt  `json:"recent_attempts"`
+}
+
+// attempt is an attempt to deliver a notification that failed, as the admin API shows it.
+type attempt struct {
+	At       time.Time `json:"at"`
+	Duration int       `json:"duration_ms"`
+	Status   int       `json:"status"`
+	Error    string    `json:"error"`
 }
 
 // Endpoint is where webhooks are delivered to, as the admin API shows it.
@@ -90,14 +96,6 @@ func (s *Site) Turn(how, origin string) {
 	}
 }
 
-// Idle waits until nothing is to be delivered any more, now or later.
-func (s *Site) Idle() {
-	s.T.Helper()
-	Eventually(s.T, "nothing is left to be delivered", func() bool {
-		return len(s.Deliveries("status=pending")) == 0 && len(s.Deliveries("status=failing")) == 0
-	})
-}
-
 // Dead waits until a number of notifications is dead, and returns them.
 func (s *Site) Dead(n int) (all []Delivery) {
 	s.T.Helper()
@@ -105,21 +103,5 @@ func (s *Site) Dead(n int) (all []Delivery) {
 		all = s.Deliveries("status=dead")
 		return len(all) == n
 	})
-	return all
-}
-
-// attempt is an attempt to deliver a notification that failed, as the admin API shows it.
-type attempt struct {
-	At       time.Time `json:"at"`
-	Duration int       `json:"duration_ms"`
-	Status   int       `json:"status"`
-	Error    string    `json:"error"`
-}
-
-// Results returns how the attempts of a delivery that are kept have ended, oldest first.
-func (d *Delivery) Results() (all []string) {
-	for _, a := range d.Recent {
-		all = append(all, cmp.Or(a.Error, http.StatusText(a.Status)))
-	}
 	return all
 }

@@ -82,14 +82,3 @@ func (s *Site) GrowFiles(may bool) {
 	}
 	NoError(s.T, unix.Prlimit(s.Cmd.Process.Pid, unix.RLIMIT_FSIZE, &limit, nil))
 }
-
-// WaitForReadiness waits until the health route answers a status, and returns the answer.
-func (s *Site) WaitForReadiness(want int) (body string) {
-	s.T.Helper()
-	Eventually(s.T, fmt.Sprintf("GET %s answers %d", "/aip/health/ready", want), func() bool {
-		status, answer := s.Asked("GET", "/aip/health/ready", "")
-		body = string(answer)
-		return status == want
-	})
-	return body
-}

@@ -4,7 +4,6 @@ package site
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -62,15 +61,6 @@ func (g *GroupLeader) Endures(m *Member, tasks int, harm func(part string)) {
 	g.t.Logf("%d messages for %d tasks, %d of them came again", len(g.All(m.AIC)), tasks, len(g.Repeated(m.AIC)))
 }
 
-// WaitForLoss waits until a member has noticed that it has lost its connection to the broker.
-func (m *Member) WaitForLoss() {
-	m.T.Helper()
-	Eventually(m.T, "the member tries to come back", func() bool {
-		groups := m.Groups()
-		return len(groups) == 1 && groups[0].Get("state").String() != "joined"
-	})
-}
-
 // JoinThrough invites a member to come to the broker by another address.
 func JoinThrough(g *GroupLeader, m *Member, address string) {
 	g.t.Helper()
@@ -81,24 +71,12 @@ func JoinThrough(g *GroupLeader, m *Member, address string) {
 	g.Join(m)
 }
 
-// NothingOf demands that a secret is in no log line.
-func (m *Member) NothingOf(t testing.TB, secret string) {
-	t.Helper()
-	if strings.Contains(m.Out.String(), secret) {
-		t.Errorf("%s is in the log", secret)
-	}
-}
-
 // Groups returns the groups that the admin API of a member lists.
 func (m *Member) Groups() []gjson.Result {
 	m.T.Helper()
-	res, err := http.Get(m.AdminURL() + "/aip/groups")
-	NoError(m.T, err)
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	NoError(m.T, err)
-	if res.StatusCode != http.StatusOK {
-		m.T.Fatalf("the admin API answers %d %s", res.StatusCode, body)
+	status, body := m.Asked(http.MethodGet, "/aip/groups", "")
+	if status != http.StatusOK {
+		m.T.Fatalf("the admin API answers %d %s", status, body)
 	}
 	return gjson.GetBytes(body, "groups").Array()
 }

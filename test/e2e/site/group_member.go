@@ -6,46 +6,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
 	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/internal/rabbittest"
 )
-
-// LeftNothing reports connections, queues and goroutines of a member that is in no group.
-func (m *Member) LeftNothing(t testing.TB, b *rabbittest.Broker) {
-	t.Helper()
-	Eventually(t, "the broker has no connection of "+m.AIC, func() bool {
-		names, err := b.Connections()
-		NoError(t, err)
-		return !strings.Contains(strings.Join(names, "\n"), m.AIC)
-	})
-	vhosts, err := b.Eval("rabbit_vhost:list_names()")
-	NoError(t, err)
-	for _, match := range regexp.MustCompile(`<<"([^"]*)">>`).FindAllStringSubmatch(vhosts, -1) {
-		queues, err := b.Queues(match[1])
-		NoError(t, err)
-		for _, queue := range queues {
-			if strings.Contains(queue, m.AIC) {
-				t.Errorf("the queue %s stays in %s", queue, match[1])
-			}
-		}
-	}
-	Eventually(t, "the gateway has no goroutine of a broker", func() bool {
-		res, err := http.Get(m.AdminURL() + "/debug/pprof/goroutine?debug=2")
-		NoError(t, err)
-		defer res.Body.Close()
-		stacks, err := io.ReadAll(res.Body)
-		NoError(t, err)
-		return !bytes.Contains(stacks, []byte("amqp091")) && !bytes.Contains(stacks, []byte("front/group/broker"))
-	})
-}
 
 // Invitation returns the parameters of an invitation.
 func (g *GroupLeader) Invitation(partners ...string) Object {

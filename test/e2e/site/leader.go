@@ -21,25 +21,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/task"
 )
 
-// Begin starts a task without waiting for its agent.
-func (c *Caller) Begin(id, text string) {
-	c.T.Helper()
-	call := StartCall(id, text)
-	call.Terms.Response = time.Millisecond
-	c.Send(call)
-}
-
-// Insists sends a command, and again where the shard had no owner that can write for as long as a call waits.
-func (c *Caller) Insists(call *task.Call) error {
-	call.Message.ID = leader.NewID("msg")
-	for giveUp := time.Now().Add(Patience); ; {
-		_, err := c.Try(call)
-		if err == nil || !strings.Contains(Explain(err).Error(), "STORE_UNAVAILABLE") || time.Now().After(giveUp) {
-			return err
-		}
-	}
-}
-
 // Caller is a Leader at work on one Partner.
 type Caller struct {
 	*leader.Client
@@ -117,8 +98,27 @@ func (c *Caller) Refused(call *task.Call) *leader.Error {
 	return refusal
 }
 
+// Insists sends a command, and again where the shard had no owner that can write for as long as a call waits.
+func (c *Caller) Insists(call *task.Call) error {
+	call.Message.ID = leader.NewID("msg")
+	for giveUp := time.Now().Add(Patience); ; {
+		_, err := c.Try(call)
+		if err == nil || !strings.Contains(Explain(err).Error(), "STORE_UNAVAILABLE") || time.Now().After(giveUp) {
+			return err
+		}
+	}
+}
+
 // Start starts a task with a text.
 func (c *Caller) Start(id, text string) *task.Task { c.T.Helper(); return c.Send(StartCall(id, text)) }
+
+// Begin starts a task without waiting for its agent.
+func (c *Caller) Begin(id, text string) {
+	c.T.Helper()
+	call := StartCall(id, text)
+	call.Terms.Response = time.Millisecond
+	c.Send(call)
+}
 
 // Patiently starts a task, and waits for its agent for longer than other starts: an agent that refuses it later has
 // failed.

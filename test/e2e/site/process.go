@@ -5,7 +5,6 @@ package site
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -200,13 +199,4 @@ func FreePort(t testing.TB) int {
 		t.Fatal(err)
 	}
 	return port
-}
-
-// IsFree reports whether no process listens on a port.
-func IsFree(port int) bool {
-	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	if err == nil {
-		l.Close()
-	}
-	return err == nil
 }

@@ -197,8 +197,8 @@ func (s *Sink) Arrived(path string) []Notice {
 }
 
 // Changes returns the changes of which a path was notified, by the first notification of each that it has accepted. It
-// fails the
-// test where two notifications of a change have different ids or bodies, or two of one id are about different changes.
+// fails the test where two notifications of a change have different ids or bodies, or two of one id are about different
+// changes.
 func (s *Sink) Changes(path string) []Stamp {
 	s.t.Helper()
 	var out []Stamp
@@ -274,59 +274,6 @@ func plainly(status int, fields string) func(net.Conn) bool {
 // Hangs answers nothing until the gateway has lost its patience.
 func Hangs() Response {
 	return Response{false, func(conn net.Conn) bool {
-		_, _ = io.Copy(io.Discard, conn)
-		return false
-	}}
-}
-
-// Resets breaks the connection.
-func Resets() Response {
-	return Response{false, func(conn net.Conn) bool {
-		if c, ok := conn.(*net.TCPConn); ok {
-			_ = c.SetLinger(0)
-		}
-		return false
-	}}
-}
-
-// SaysOnly writes these words and closes the connection.
-func SaysOnly(words string) Response {
-	return Response{false, func(conn net.Conn) bool {
-		_, _ = io.WriteString(conn, words)
-		return false
-	}}
-}
-
-// Slowly takes the notification, a byte at a time.
-func Slowly() Response {
-	return Response{true, func(conn net.Conn) bool {
-		pace := time.NewTicker(5 * time.Millisecond)
-		defer pace.Stop()
-		for _, b := range []byte("HTTP/1.1 204 No Content\r\n\r\n") {
-			<-pace.C
-			if _, err := conn.Write([]byte{b}); err != nil {
-				return false
-			}
-		}
-		return true
-	}}
-}
-
-// Verbosely answers with a status and a body that is larger than the gateway reads.
-func Verbosely(status int) Response {
-	return Response{status == 200, func(conn net.Conn) bool {
-		_, err := fmt.Fprintf(conn, "HTTP/1.1 %d Oh\r\nContent-Length: %d\r\n\r\n", status, 64<<20)
-		for words := bytes.Repeat([]byte("and so on "), 1000); err == nil; {
-			_, err = conn.Write(words)
-		}
-		return false
-	}}
-}
-
-// Endlessly takes the notification, but its answer has no end.
-func Endlessly() Response {
-	return Response{true, func(conn net.Conn) bool {
-		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nand")
 		_, _ = io.Copy(io.Discard, conn)
 		return false
 	}}

@@ -56,6 +56,9 @@ func (s *Site) AdminAddress() string { return fmt.Sprintf("127.0.0.1:%d", s.Admi
 // AdminURL returns the URL of the admin API.
 func (s *Site) AdminURL() string { return "http://" + s.AdminAddress() }
 
+// InDir names a file in the directory of a site.
+func (s *Site) InDir(name string) string { return filepath.Join(s.Dir, name) }
+
 // WithoutLoops are global options by which net/http reads all calls.
 const WithoutLoops = "\tservers {\n\t\ttimeouts {\n\t\t\tread_body 10m\n\t\t}\n\t}\n"
 

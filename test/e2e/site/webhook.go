@@ -9,78 +9,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"strconv"
 	"strings"
-	"testing"
-	"time"
 
-	"github.com/aip-gateway/aip-gateway/cli/leader"
 	"github.com/aip-gateway/aip-gateway/task"
 )
-
-// TrySet sets a webhook, and reports false where no answer came.
-func (c *Caller) TrySet(h Hook) bool {
-	body := fmt.Appendf(
-		nil,
-		`{"jsonrpc":"2.0","id":"1","method":"notification/set","params":{"url":%q,"token":%q,"taskId":%q}}`,
-		h.URL,
-		h.Token,
-		h.TaskID,
-	)
-	ctx, cancel := context.WithTimeout(c.T.Context(), Patience)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.Mount+"/notification/set", bytes.NewReader(body))
-	if err != nil {
-		c.T.Error(err)
-		return false
-	}
-	req.Header.Set("Content-Type", "application/json")
-	res, err := c.HTTP.Do(req)
-	if err != nil {
-		return false
-	}
-	defer res.Body.Close()
-	answer, err := io.ReadAll(res.Body)
-	if err == nil && !strings.Contains(string(answer), `"result":{"id":"notification-`) {
-		c.T.Errorf("set of %s is answered %s", h.TaskID, answer)
-	}
-	if err == nil {
-		c.Course.step()
-	}
-	return err == nil
-}
-
-// AnySeed is the seed of a test's randomness: the one of the environment, or another every time.
-func AnySeed(t *testing.T) uint64 {
-	t.Helper()
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("AIP_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("the seed is %d; AIP_SEED=%d uses it again", seed, seed)
-	return seed
-}
-
-// BeginWithWebhook sets a webhook for a task and starts it. It returns the history of the task.
-func BeginWithWebhook(c *Caller, id, url string) []task.Status {
-	c.T.Helper()
-	c.SetHook(Hook{URL: url, Token: "t", TaskID: id})
-	c.Start(id, "hello")
-	return c.Get(id).StatusHistory
-}
-
-// LeadWithWebhook is BeginWithWebhook, and then leads the task to its end.
-func LeadWithWebhook(c *Caller, id, url string) []task.Status {
-	c.T.Helper()
-	BeginWithWebhook(c, id, url)
-	c.GoOn(id, "more")
-	c.Complete(id)
-	return c.Get(id).StatusHistory
-}
 
 // AllowHere lets webhooks reach the sinks of these tests.
 const AllowHere = "allow_networks 127.0.0.0/8 ::1/128\n"
@@ -163,6 +95,38 @@ func (c *Caller) SetHook(h Hook) Hook {
 	return set
 }
 
+// TrySet sets a webhook, and reports false where no answer came.
+func (c *Caller) TrySet(h Hook) bool {
+	body := fmt.Appendf(
+		nil,
+		`{"jsonrpc":"2.0","id":"1","method":"notification/set","params":{"url":%q,"token":%q,"taskId":%q}}`,
+		h.URL,
+		h.Token,
+		h.TaskID,
+	)
+	ctx, cancel := context.WithTimeout(c.T.Context(), Patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.Mount+"/notification/set", bytes.NewReader(body))
+	if err != nil {
+		c.T.Error(err)
+		return false
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := c.HTTP.Do(req)
+	if err != nil {
+		return false
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	if err == nil && !strings.Contains(string(answer), `"result":{"id":"notification-`) {
+		c.T.Errorf("set of %s is answered %s", h.TaskID, answer)
+	}
+	if err == nil {
+		c.Course.step()
+	}
+	return err == nil
+}
+
 // Hooks returns the webhooks of a task, or the one of an id.
 func (c *Caller) Hooks(taskID, id string) []Hook {
 	c.T.Helper()
@@ -182,23 +146,19 @@ func IDs(taskID, id string) map[string]any {
 	return params
 }
 
-// StartWith returns the params of notification/start. states is left out where it is nil.
-func (c *Caller) StartWith(taskID, text string, commandParams map[string]any) map[string]any {
-	return map[string]any{"message": map[string]any{
-		"type": "message", "id": leader.NewID("msg"), "sentAt": time.Now().Format(time.RFC3339), "senderRole": "leader",
-		"senderId": c.Sender,
-		"command":  "start", "commandParams": commandParams, "taskId": taskID, "sessionId": "session-of-" + taskID,
-		"dataItems": []any{map[string]any{"type": "text", "text": text}},
-	}}
+// BeginWithWebhook sets a webhook for a task and starts it. It returns the history of the task.
+func BeginWithWebhook(c *Caller, id, url string) []task.Status {
+	c.T.Helper()
+	c.SetHook(Hook{URL: url, Token: "t", TaskID: id})
+	c.Start(id, "hello")
+	return c.Get(id).StatusHistory
 }
 
-// NotifyStart starts a task by notification/start.
-func (c *Caller) NotifyStart(taskID, configID string, header ...string) *task.Task {
+// LeadWithWebhook is BeginWithWebhook, and then leads the task to its end.
+func LeadWithWebhook(c *Caller, id, url string) []task.Status {
 	c.T.Helper()
-	var got task.Task
-	result := c.Granted("start", c.StartWith(taskID, "hello", map[string]any{"notificationConfigId": configID}), header...)
-	if err := json.Unmarshal(result, &got); err != nil {
-		c.T.Fatal(err)
-	}
-	return &got
+	BeginWithWebhook(c, id, url)
+	c.GoOn(id, "more")
+	c.Complete(id)
+	return c.Get(id).StatusHistory
 }

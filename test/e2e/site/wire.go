@@ -94,7 +94,7 @@ func (w *Wire) Lose() {
 	}
 }
 
-// Deliver ends lose for connections that begin from now on.
+// Deliver ends Lose for connections that begin from now on.
 func (w *Wire) Deliver() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

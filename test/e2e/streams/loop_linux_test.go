@@ -84,13 +84,8 @@ func TestLoopKeepsCallersApart(t *testing.T) {
 		send("/other/", "localhost", "X-Mine: x\r\n"+by(alice), "localhost yes x "+of("alice"), 200)
 		send("/", "localhost", by(bob), "localhost   "+of("bob"), 200)
 	}
-	res, err := http.Get(s.AdminURL() + "/debug/pprof/goroutine?debug=2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	stacks, err := io.ReadAll(res.Body)
-	if err != nil || !strings.Contains(string(stacks), "takeover.(*loop).run") {
-		t.Errorf("no loop serves the connection: %v", err)
+	status, stacks := s.Asked(http.MethodGet, "/debug/pprof/goroutine?debug=2", "")
+	if !strings.Contains(string(stacks), "takeover.(*loop).run") {
+		t.Errorf("no loop serves the connection: %d", status)
 	}
 }

@@ -68,7 +68,7 @@ func TestMemoryOfHangingTurns(t *testing.T) {
 	if taken < 2 || taken > 12 {
 		t.Errorf("%d starts were taken", taken)
 	}
-	s.InMemory()
+	inMemory(s)
 }
 
 // readSlowly makes a request on a connection of its own, and takes in a large task by small pieces. It returns what is
@@ -138,7 +138,7 @@ func TestMemoryOfSlowReaders(t *testing.T) {
 			}
 			all.Wait()
 			l.Close()
-			s.InMemory()
+			inMemory(s)
 		})
 	}
 }

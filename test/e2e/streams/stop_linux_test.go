@@ -62,7 +62,7 @@ func TestStopUnderStreams(t *testing.T) {
 		})
 	}
 	site.Eventually(t, "all streams are open", func() bool {
-		return s.Held("streams") == streams && s.Held("streams_taken_over") == streams/2
+		return held(s, "streams") == streams && held(s, "streams_taken_over") == streams/2
 	})
 	for i := range starts {
 		site.Eventually(t, "all starts wait for their agent", func() bool {

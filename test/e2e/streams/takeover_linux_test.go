@@ -36,7 +36,7 @@ func TestStreamsOutliveTheirRequests(t *testing.T) {
 			t.Errorf("the head is %s %v", o.Res.Proto, o.Res.Header)
 		}
 		o.Until("awaiting-input")
-		site.Eventually(t, "the stream has outlived its request", func() bool { return s.Held("streams_taken_over") == 1 })
+		site.Eventually(t, "the stream has outlived its request", func() bool { return held(s, "streams_taken_over") == 1 })
 		l.GoOn(id, "blue")
 		o.Until("awaiting-completion")
 		l.Complete(id)
@@ -58,7 +58,7 @@ func TestStreamsOutliveTheirRequests(t *testing.T) {
 			t.Errorf("the log says %s", line)
 		}
 		site.Eventually(t, "the stream is not counted any more", func() bool { // it is, until its end has been logged
-			return s.Held("streams_taken_over")+s.Held("streams") == 0
+			return held(s, "streams_taken_over")+held(s, "streams") == 0
 		})
 	}
 }
@@ -94,7 +94,7 @@ func TestStreamsThatKeepTheirRequests(t *testing.T) {
 			}
 			l.GoOn(name, "blue")
 			o.Until("awaiting-completion")
-			if n := s.Held("streams_taken_over"); n != 0 {
+			if n := held(s, "streams_taken_over"); n != 0 {
 				t.Errorf("%d streams were taken over", n)
 			}
 			l.Complete(name)
@@ -131,7 +131,7 @@ func TestStreamsThatOutliveTheirRequestsEnd(t *testing.T) {
 			}
 			l := site.CallerWith(t, s.URL(), aic, site.IssueFor(t, lifetime, aic))
 			o, _ := l.Open(t, l.Transports(t)["1"], site.StreamBody(l.Sender, "start", name, "ask", ""))
-			site.Eventually(t, "the stream has outlived its request", func() bool { return s.Held("streams_taken_over") == 1 })
+			site.Eventually(t, "the stream has outlived its request", func() bool { return held(s, "streams_taken_over") == 1 })
 			c.end(s, with)
 			content, err := io.ReadAll(o.Res.Body)
 			if err != nil || !strings.Contains(string(content), "awaiting-input") ||

@@ -3,6 +3,7 @@
 package streams
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -89,13 +90,13 @@ func TestCallersThatNeverRead(t *testing.T) {
 		for i := range each {
 			own, conn := numbed(transport.(*http.Transport))
 			conns = append(conns, conn)
-			s.Ask(own, "/stream", site.StreamBody(l.Sender, "start", fmt.Sprintf("h%d-%d", version, i), "stream 900 0", ""),
+			ask(s, own, "/stream", site.StreamBody(l.Sender, "start", fmt.Sprintf("h%d-%d", version, i), "stream 900 0", ""),
 				version)
 		}
 	}
 	site.Eventually(t, "the streams of callers that never read have ended", func() bool {
 		for range 2 * each {
-			res := s.Ask(l.HTTP.Transport, "/stream", site.StreamBody(l.Sender, "re-stream", "h1-0", "", ""), 2)
+			res := ask(s, l.HTTP.Transport, "/stream", site.StreamBody(l.Sender, "re-stream", "h1-0", "", ""), 2)
 			defer res.Body.Close()
 			if res.Header.Get("Content-Type") != "text/event-stream" {
 				return false
@@ -124,7 +125,7 @@ func TestAnswersThatAreNotRead(t *testing.T) {
 	for version, transport := range map[int]http.RoundTripper{1: l.Transports(t)["1"], 2: l.Transports(t)["2"]} {
 		own, conn := numbed(transport.(*http.Transport))
 		conns = append(conns, conn)
-		s.Ask(own, "/rpc", site.RPCBody(l.Sender, "get", "large", ""), version)
+		ask(s, own, "/rpc", site.RPCBody(l.Sender, "get", "large", ""), version)
 	}
 	site.Eventually(t, "both answers are given up", func() bool {
 		return strings.Count(s.Out.String(), "an answer was not delivered") == len(conns)
@@ -132,4 +133,23 @@ func TestAnswersThatAreNotRead(t *testing.T) {
 	for _, conn := range conns {
 		conn.wantClosed(t)
 	}
+}
+
+// ask sends a request by a transport, which must answer by a version of HTTP.
+func ask(s *site.Site, transport http.RoundTripper, path string, body []byte, version int) *http.Response {
+	s.T.Helper()
+	ctx := site.Within(s.T, 2*site.Patience)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL()+path, bytes.NewReader(body))
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	res, err := transport.RoundTrip(req)
+	if err != nil {
+		s.T.Fatalf("HTTP/%d: %v", version, err)
+	}
+	s.T.Cleanup(func() { res.Body.Close() })
+	if res.ProtoMajor != version {
+		s.T.Fatalf("it is HTTP/%d, want HTTP/%d", res.ProtoMajor, version)
+	}
+	return res
 }

@@ -151,7 +151,7 @@ func TestCancelByOperator(t *testing.T) {
 	s := site.Serve(t, site.Config{Handle: "aip_gateway a2a/legacy " + agent.URL})
 	s.Awake()
 	leader := site.LeaderOf(t, s.URL())
-	answered := leader.Starting("a")
+	answered := starting(leader, "a")
 	site.Eventually(t, "the agent works on the task", func() bool { return len(agent.Requests("tasks/send")) == 1 })
 	if diff := cmp.Diff([]string{"a pending"}, s.ListedTasks(url.Values{})); diff != "" {
 		t.Errorf("the tasks (-want +got):\n%s", diff)
@@ -318,7 +318,7 @@ func TestFailByOperator(t *testing.T) {
 	s := site.Serve(t, site.Config{Notify: site.AllowHere, Handle: "aip_gateway a2a/legacy " + agent.URL})
 	s.Awake()
 	leader := site.LeaderOf(t, s.URL())
-	answered := leader.Starting("a")
+	answered := starting(leader, "a")
 	site.Eventually(t, "the agent works on the task", func() bool { return len(agent.Requests("tasks/send")) == 1 })
 	leader.Granted("set", map[string]string{"taskId": "a", "url": sink.Origin() + "/a", "token": "t"})
 	if got := s.TasksCommand(0, "fail", "a", "--reason", "the agent hangs"); got != "a is failed\n" {
@@ -334,7 +334,7 @@ func TestFailByOperator(t *testing.T) {
 
 	// Those of a filter, after a question that no one answers.
 	for _, id := range []string{"b", "c"} {
-		leader.Starting(id)
+		starting(leader, id)
 	}
 	site.Eventually(t, "the agent works on them", func() bool { return len(agent.Requests("tasks/send")) == 3 })
 	const question = "Fail 2 tasks (2 pending)? [y/N] \nError: nothing was changed; answer y, or add --yes\n"
@@ -359,4 +359,22 @@ func TestFailByOperator(t *testing.T) {
 			t.Errorf("%s says %q, want %q in it", args, got, want)
 		}
 	}
+}
+
+// started is what a Leader is answered that waits for its start.
+type started struct {
+	Task *task.Task // the answer
+	Err  error      // of a refused start
+}
+
+// starting starts a task in the background, and passes on what the waiting Leader is answered.
+func starting(c *site.Caller, id string) <-chan started {
+	answered := make(chan started, 1)
+	call := site.StartCall(id, "hello")
+	call.Terms.Response = 2 * site.Patience // in which the test does what answers it
+	go func() {
+		got, err := c.Try(call)
+		answered <- started{got, err}
+	}()
+	return answered
 }

@@ -103,7 +103,7 @@ func TestDeliveries(t *testing.T) {
 		"/dead",
 		append(append([]task.Status{}, history[2]), append(append([]task.Status{}, history[:2]...), history[3:]...)...),
 	)
-	s.Idle() // the outcome is stored a moment after the receiver has answered
+	idle(s) // the outcome is stored a moment after the receiver has answered
 	if got := command(s, 0, "list"); got != "Nothing waits to be delivered.\n" {
 		t.Errorf("after the replay the list is %q", got)
 	}
@@ -137,7 +137,7 @@ func TestDeliveries(t *testing.T) {
 	}
 	to.WaitForChanges("/held", held)
 	to.InOrder("/held")
-	s.Idle()
+	idle(s)
 	if got := command(s, 0, "endpoints"); !strings.Contains(got, to.Origin()+"  sending  ") ||
 		!regexp.MustCompile(`(?m)^  /d…d +0 +0 +50% of \d+ +[0-9.]+[mµ]?s, 95% [0-9.]+[mµ]?s$`).MatchString(got) {
 		t.Errorf("the endpoints are\n%s", got)
@@ -326,7 +326,7 @@ func TestDeliveriesAPI(t *testing.T) {
 		s.Enable(one.Origin()) // after some failures, it is left alone
 		return len(one.Arrived("/a")) == 6
 	})
-	s.Idle()
+	idle(s)
 	for i, d := range s.Dead(3) {
 		if d.ID != of("a")[i].ID || d.Attempts != 1 {
 			t.Errorf("a dead letter that was replayed is %+v", d)

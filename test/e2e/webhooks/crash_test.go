@@ -128,7 +128,7 @@ func checkWatched(t *testing.T, s *site.Site, to *site.Sink, known []watched) {
 	if strings.Contains(s.Out.String(), `"level":"error"`) {
 		t.Errorf("the log has errors")
 	}
-	s.Idle()
+	idle(s)
 	if left := s.Deliveries(""); len(left) != 0 {
 		t.Errorf("there is still to be delivered: %+v", left)
 	}
@@ -151,7 +151,7 @@ func TestWebhookKillAfterStart(t *testing.T) {
 		leader := site.LeaderOf(t, s.URL())
 		w := watched{id: fmt.Sprint("task-", i)}
 		set := leader.SetHook(site.Hook{URL: to.Origin() + w.path(), Token: "t", TaskID: w.id})
-		leader.NotifyStart(w.id, set.ID)
+		notifyStart(leader, w.id, set.ID)
 		s.Kill()
 		known = append(known, w)
 	}

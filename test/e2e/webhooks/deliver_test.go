@@ -59,7 +59,7 @@ func TestWebhook(t *testing.T) {
 		named = leader.SetHook(site.Hook{URL: up.Origin() + path, Token: token, TaskID: "a"})
 	}
 	// The answer to a command is the same as the notification of the state in the answer.
-	answers := []*task.Task{leader.NotifyStart("a", named.ID, "traceparent", "00-"+traceID+"-00f067aa0ba902b7-01")}
+	answers := []*task.Task{notifyStart(leader, "a", named.ID, "traceparent", "00-"+traceID+"-00f067aa0ba902b7-01")}
 	answers = append(answers, leader.GoOn("a", "more"), leader.Complete("a"))
 	history := leader.Get("a").StatusHistory
 	for path, token := range tokens {
@@ -157,7 +157,7 @@ func TestWebhookTLS(t *testing.T) {
 			Handle: "aip_gateway a2a/legacy " + agent.URL})
 		history := site.BeginWithWebhook(site.LeaderOf(t, s.URL()), "a", "https://localhost"+up.Address[len("127.0.0.1"):]+
 			"/tls")
-		s.Idle()
+		idle(s)
 		if env != nil {
 			up.WaitForChanges("/tls", history)
 			continue
@@ -183,11 +183,11 @@ func TestWebhookFaults(t *testing.T) {
 	leader := site.LeaderOf(t, s.URL())
 	deck := func() []site.Response {
 		return []site.Response{
-			site.Hangs(), site.Resets(), site.Slowly(), site.Verbosely(200), site.Verbosely(500), site.Endlessly(),
-			site.SaysOnly(""), site.SaysOnly("HTTP/1.1 20"),
-			site.SaysOnly(
+			site.Hangs(), resets(), slowly(), verbosely(200), verbosely(500), endlessly(),
+			saysOnly(""), saysOnly("HTTP/1.1 20"),
+			saysOnly(
 				"hello\r\n\r\n",
-			), site.SaysOnly("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20)), site.Refusal(500), site.Refusal(404),
+			), saysOnly("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20)), site.Refusal(500), site.Refusal(404),
 			site.Refusal(429),
 			site.Refusal(
 				301,
@@ -228,7 +228,7 @@ func TestWebhookFaults(t *testing.T) {
 	if n := len(elsewhere.Arrived("")); n != 0 {
 		t.Errorf("a redirect was followed to another host %d times", n)
 	}
-	s.Idle()
+	idle(s)
 	if left := s.Deliveries(""); len(left) != 0 {
 		t.Errorf("there is still to be delivered: %+v", left)
 	}
@@ -252,7 +252,7 @@ func TestWebhookGone(t *testing.T) {
 	site.Eventually(t, "the webhook is disabled", func() bool { return len(s.Deliveries("status=disabled")) == 3 })
 	leader.GoOn("a", "more")
 	to.WaitForChanges("/other", leader.Get("a").StatusHistory)
-	s.Idle()
+	idle(s)
 	if n := len(to.Arrived("/gone")); n != 1 {
 		t.Errorf("who answered 410 was asked %d times", n)
 	}
@@ -349,7 +349,7 @@ func TestWebhookReload(t *testing.T) {
 		t.Fatal(why)
 	}
 	to.Nudged("/late", history, func() { s.Enable(to.Origin()) })
-	s.Idle()
+	idle(s)
 	renewed := 0
 	for _, n := range to.Arrived("/late") {
 		switch old, young := signed(&n, 0), signed(&n, 1); {

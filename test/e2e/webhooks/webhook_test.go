@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/aip-gateway/aip-gateway/cli/leader"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/test/e2e/site"
 	"github.com/google/go-cmp/cmp"
@@ -83,9 +85,9 @@ func TestWebhookConfigs(t *testing.T) {
 	two.Denied(-32001, "get", site.IDs("a", first.ID))
 	two.Denied(-32001, "delete", site.IDs("a", first.ID))
 	two.Denied(-32602, "set", first)
-	two.Denied(-32001, "start", two.StartWith("a", "hello", map[string]any{"notificationConfigId": first.ID}))
+	two.Denied(-32001, "start", startWith(two, "a", "hello", map[string]any{"notificationConfigId": first.ID}))
 	subscribe := func(c *site.Caller) map[string]any {
-		params := c.StartWith("a", "", map[string]any{"notificationConfigId": first.ID})
+		params := startWith(c, "a", "", map[string]any{"notificationConfigId": first.ID})
 		delete(params["message"].(map[string]any), "dataItems")
 		return params
 	}
@@ -180,7 +182,7 @@ func TestWebhookStart(t *testing.T) {
 			params["notifyOnStates"] = tc.states
 		}
 		var got task.Task
-		if err := json.Unmarshal(leader.Granted("start", leader.StartWith(id, "hello", params)), &got); err != nil {
+		if err := json.Unmarshal(leader.Granted("start", startWith(leader, id, "hello", params)), &got); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(site.Answered{State: task.AwaitingCompletion, Products: []string{"done"}},
@@ -190,7 +192,7 @@ func TestWebhookStart(t *testing.T) {
 		// A start that is repeated changes nothing, neither the task nor the states of its notifications.
 		var again task.Task
 		params["notifyOnStates"] = []string{"accepted"}
-		if err := json.Unmarshal(leader.Granted("start", leader.StartWith(id, "other", params)), &again); err != nil {
+		if err := json.Unmarshal(leader.Granted("start", startWith(leader, id, "other", params)), &again); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(got, again); diff != "" {
@@ -203,7 +205,7 @@ func TestWebhookStart(t *testing.T) {
 			history = slices.DeleteFunc(history, func(s task.Status) bool { return !slices.Contains(tc.want, s.State) })
 		}
 		up.WaitForChanges(path, history)
-		s.Idle()
+		idle(s)
 		up.WaitForChanges(path, history)
 		up.InOrder(path)
 	}
@@ -225,7 +227,7 @@ func TestWebhookStart(t *testing.T) {
 		"an unknown config": {-32001,
 			func(m map[string]any) { m["commandParams"] = map[string]any{"notificationConfigId": "none"} }},
 	} {
-		params := leader.StartWith("bad", "hello", map[string]any{"notificationConfigId": set.ID})
+		params := startWith(leader, "bad", "hello", map[string]any{"notificationConfigId": set.ID})
 		tc.change(params["message"].(map[string]any))
 		leader.Denied(tc.code, "start", params)
 		if got := leader.Refused(site.CommandCall(task.Get, "bad")); got.Code != -32001 {
@@ -233,7 +235,7 @@ func TestWebhookStart(t *testing.T) {
 		}
 	}
 	// What was refused has changed nothing.
-	leader.NotifyStart("bad", set.ID)
+	notifyStart(leader, "bad", set.ID)
 	up.WaitForChanges("/bad", leader.Get("bad").StatusHistory)
 }
 
@@ -254,7 +256,7 @@ func TestWebhookIdentityOff(t *testing.T) {
 	if diff := cmp.Diff([]site.Hook{before}, other.Hooks("a", "")); diff != "" {
 		t.Errorf("the webhooks of a task that was not started (-want +got):\n%s", diff)
 	}
-	one.NotifyStart("a", before.ID)
+	notifyStart(one, "a", before.ID)
 	after := one.SetHook(site.Hook{URL: up.Origin() + "/after", Token: "t", TaskID: "a"})
 	if diff := cmp.Diff([]site.Hook{before, after}, one.Hooks("a", "")); diff != "" {
 		t.Errorf("the webhooks of a task (-want +got):\n%s", diff)
@@ -272,6 +274,36 @@ func TestWebhookIdentityOff(t *testing.T) {
 	}
 	// The webhooks have become those of one's task.
 	other.Start("a", "hello")
-	s.Idle()
+	idle(s)
 	up.WaitForChanges("/before", history)
+}
+
+// startWith returns the params of notification/start.
+func startWith(c *site.Caller, taskID, text string, commandParams map[string]any) map[string]any {
+	return map[string]any{"message": map[string]any{
+		"type": "message", "id": leader.NewID("msg"), "sentAt": time.Now().Format(time.RFC3339), "senderRole": "leader",
+		"senderId": c.Sender,
+		"command":  "start", "commandParams": commandParams, "taskId": taskID, "sessionId": "session-of-" + taskID,
+		"dataItems": []any{map[string]any{"type": "text", "text": text}},
+	}}
+}
+
+// notifyStart starts a task by notification/start.
+func notifyStart(c *site.Caller, taskID, configID string, header ...string) *task.Task {
+	c.T.Helper()
+	var got task.Task
+	params := startWith(c, taskID, "hello", map[string]any{"notificationConfigId": configID})
+	result := c.Granted("start", params, header...)
+	if err := json.Unmarshal(result, &got); err != nil {
+		c.T.Fatal(err)
+	}
+	return &got
+}
+
+// idle waits until nothing is to be delivered any more, now or later.
+func idle(s *site.Site) {
+	s.T.Helper()
+	site.Eventually(s.T, "nothing is left to be delivered", func() bool {
+		return len(s.Deliveries("status=pending")) == 0 && len(s.Deliveries("status=failing")) == 0
+	})
 }
