@@ -31,20 +31,9 @@ func consoleOf(t testing.TB, agent, allow string) (s *site.Site, url string) {
 	return s, fmt.Sprintf("http://127.0.0.1:%d/aip/console/", port)
 }
 
-// asksForInput is an agent that asks for input where the text says so, and else completes.
-func asksForInput(t testing.TB) *site.FakeAgent {
-	return site.NewFakeAgent(t, func(w http.ResponseWriter, _ *http.Request, h site.Heard) {
-		state := "completed"
-		if strings.Contains(string(h.Body), "ask me") {
-			state = "input-required"
-		}
-		site.WriteTask(w, h, state, "the answer")
-	})
-}
-
 func TestConsoleShowsTasks(t *testing.T) {
 	t.Parallel()
-	s, url := consoleOf(t, asksForInput(t).URL, "")
+	s, url := consoleOf(t, site.AskingAgent(t).URL, "")
 	p := browser.Start(t).Open(1200, 800)
 	p.Go(url + "#/tasks")
 	p.WaitText("No task yet. Start one with: caddy aip call")
@@ -92,8 +81,8 @@ func TestConsoleShowsTasks(t *testing.T) {
 // API, and takes nothing from other sites.
 func TestConsoleIsReadOnly(t *testing.T) {
 	t.Parallel()
-	_, reading := consoleOf(t, asksForInput(t).URL, "")
-	_, changing := consoleOf(t, asksForInput(t).URL, "cancel")
+	_, reading := consoleOf(t, site.AskingAgent(t).URL, "")
+	_, changing := consoleOf(t, site.AskingAgent(t).URL, "cancel")
 	canceled := `{"partner":"p","leader":"l","task":"t"}`
 	for _, tc := range []struct {
 		base, method, path, body string

@@ -17,7 +17,7 @@ import (
 // refuses the rest and other hosts, and ends when it is asked to, although a browser follows a stream.
 func TestConsoleAtALocalPort(t *testing.T) {
 	t.Parallel()
-	s := site.Serve(t, site.Config{Handle: "aip_gateway a2a/legacy " + asksForInput(t).URL})
+	s := site.Serve(t, site.Config{Handle: "aip_gateway a2a/legacy " + site.AskingAgent(t).URL})
 	s.Awake()
 	address := fmt.Sprintf("127.0.0.1:%d", site.FreePort(t))
 	admin := s.AdminAddress()

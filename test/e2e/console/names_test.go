@@ -15,7 +15,7 @@ import (
 func TestNamesOfAgents(t *testing.T) {
 	t.Parallel()
 	aic := string(site.Certificates(t).Server.AIC)
-	s, url := consoleOf(t, asksForInput(t).URL+" {\nname travel-planner\naic "+aic+"\n}", "try")
+	s, url := consoleOf(t, site.AskingAgent(t).URL+" {\nname travel-planner\naic "+aic+"\n}", "try")
 	leader := site.LeaderOf(t, s.URL())
 	id := "task-" + strings.Repeat("0123456789", 5)
 	leader.Start(id, "hello")
@@ -52,7 +52,7 @@ func TestNamesOfAgents(t *testing.T) {
 // command, that the columns sort, and that the states are counted above the list.
 func TestNewestTasksFirst(t *testing.T) {
 	t.Parallel()
-	s, url := consoleOf(t, asksForInput(t).URL+" {\nname travel-planner\n}", "")
+	s, url := consoleOf(t, site.AskingAgent(t).URL+" {\nname travel-planner\n}", "")
 	leader := site.LeaderOf(t, s.URL())
 	for _, id := range []string{"c", "a", "b"} {
 		changed := leader.Start(id, "ask me").Status.ChangedAt

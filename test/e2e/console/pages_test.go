@@ -197,7 +197,7 @@ func TestConsoleReplaysDeliveries(t *testing.T) {
 // TestConsoleLooks opens all pages in light and dark, on a narrow screen, and by the keyboard.
 func TestConsoleLooks(t *testing.T) {
 	t.Parallel()
-	s, url := consoleOf(t, asksForInput(t).URL, "")
+	s, url := consoleOf(t, site.AskingAgent(t).URL, "")
 	site.LeaderOf(t, s.URL()).Start("a", "ask me")
 	p := browser.Start(t).Open(1200, 800)
 	p.Prefer("light")

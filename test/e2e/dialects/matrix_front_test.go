@@ -172,7 +172,7 @@ func (s *sdk) try(args ...string) (events []view, failure string) {
 	return events, stderr
 }
 
-// tellSDK reads a line that a client printed.
+// viewOfSDK reads a line that a client printed.
 func viewOfSDK(line string) view {
 	v := gjson.Parse(line)
 	t := viewOf(v)

@@ -151,8 +151,9 @@ func WriteError(w http.ResponseWriter, h Heard, code int, message string) {
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, h.ID, code, message)
 }
 
-// AskingAgent is an agent that asks for input first, and then finishes.
-func AskingAgent(t *testing.T) *FakeAgent {
+// AskingAgent is an agent that asks for input where the text says so, and else completes.
+func AskingAgent(t testing.TB) *FakeAgent {
+	t.Helper()
 	return NewFakeAgent(t, func(w http.ResponseWriter, _ *http.Request, h Heard) {
 		state := "completed"
 		if strings.Contains(string(h.Body), "ask me") {

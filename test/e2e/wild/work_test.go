@@ -37,7 +37,7 @@ func (w *wildWork) told() []string {
 	return slices.Clone(w.texts)
 }
 
-// done is what came of a turn.
+// wildDone is what came of a turn.
 type wildDone struct{ state, product, said string }
 
 // do carries out a turn. state is a word of AIP.
