@@ -97,8 +97,7 @@ func (s *AUNSite) SDK(aid string) *aunpeer.SDK { return &aunpeer.SDK{Client: s.C
 
 // HTTP returns an HTTP client that takes the AUN side for every host.
 func (s *AUNSite) HTTP() *http.Client {
-	ca := Must(x509.ParseCertificate(KeyPair(s.T, Certificates(s.T).CA).Certificate[0]))(s.T)
-	c := aunpeer.To(fmt.Sprintf("127.0.0.1:%d", s.Port), ca)
+	c := aunpeer.To(fmt.Sprintf("127.0.0.1:%d", s.Port), KeyPair(s.T, Certificates(s.T).CA).Leaf)
 	c.Transport.(*http.Transport).TLSClientConfig.ServerName = "localhost"
 	s.T.Cleanup(c.CloseIdleConnections)
 	return c

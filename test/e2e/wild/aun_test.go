@@ -3,7 +3,6 @@
 package wild
 
 import (
-	"crypto/x509"
 	"fmt"
 	"testing"
 
@@ -84,7 +83,7 @@ func aunDirectly(t *testing.T, at string) (*site.AUNSite, *aunpeer.Client) {
 	s := &site.AUNSite{Site: &site.Site{T: t}, PKI: site.Must(site.AUNPKI())(t)}
 	c := s.Client("me.aid.test")
 	c.URL = at
-	ca := site.Must(x509.ParseCertificate(site.KeyPair(t, site.Certificates(t).CA).Certificate[0]))(t)
+	ca := site.KeyPair(t, site.Certificates(t).CA).Leaf
 	c.HTTP = aunpeer.To(at[len("wss://"):len(at)-len("/aun")], ca)
 	t.Cleanup(c.HTTP.CloseIdleConnections)
 	return s, c
