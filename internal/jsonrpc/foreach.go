@@ -22,7 +22,8 @@ func ForEach(of gjson.Result, f func(key, v gjson.Result) bool) {
 		of.ForEach(f)
 		return
 	}
-	w := walk{raw: of.Raw, body: unsafe.Slice(unsafe.StringData(of.Raw), len(of.Raw))}
+	w := walk{raw: of.Raw, body: unsafe.Slice(unsafe.StringData(of.Raw), len(of.Raw)), base: of.Index, known: of.Indexes,
+		spans: within(&of)}
 	isArray := of.Raw[0] == '['
 	key, v := gjson.Result{Type: gjson.String}, gjson.Result{}
 	if isArray {
@@ -33,7 +34,9 @@ func ForEach(of gjson.Result, f func(key, v gjson.Result) bool) {
 			key.Num++
 		} else {
 			key.Index = of.Index + i
-			i = w.next(w.text(i, &key))
+			end, escaped := w.str(i)
+			w.text(i, end, escaped, &key)
+			i = w.next(end)
 		}
 		v = gjson.Result{Index: of.Index + i}
 		if i = w.value(i, &v); !f(key, v) {
@@ -47,6 +50,10 @@ func ForEach(of gjson.Result, f func(key, v gjson.Result) bool) {
 type walk struct {
 	raw  string
 	body []byte
+
+	base  int   // offset of the value
+	known []int // Indexes of the value
+	spans spans // of what is still to be read
 }
 
 // next returns the place of the next value or key, or of the end of the object or array.
@@ -63,11 +70,19 @@ func (w *walk) value(i int, v *gjson.Result) (end int) {
 	}
 	switch c := w.body[i]; c {
 	case '"':
+		end, escaped := w.spans.at(w.base + i)
+		if end -= w.base; end <= i {
+			end, escaped = w.str(i)
+		}
 		v.Type = gjson.String
-		return w.text(i, v)
+		w.text(i, end, escaped, v)
+		return end
 	case '{', '[':
-		end = w.nested(i)
-		v.Type, v.Raw = gjson.JSON, w.raw[i:end]
+		end, _ := w.spans.at(w.base + i)
+		if end -= w.base; end <= i {
+			end = w.nested(i)
+		}
+		v.Type, v.Raw, v.Indexes = gjson.JSON, w.raw[i:end], w.known
 		return end
 	}
 	for end = i + 1; end < len(w.body) && !isEnd(w.body[end]); {
@@ -143,14 +158,12 @@ func (w *walk) str(i int) (end int, escaped bool) {
 	}
 }
 
-// text sets the raw form and the text of the string at i.
-func (w *walk) text(i int, v *gjson.Result) (end int) {
-	end, escaped := w.str(i)
+// text sets the raw form and the text of a string.
+func (w *walk) text(i, end int, escaped bool, v *gjson.Result) {
 	v.Raw = w.raw[i:end]
 	if v.Str = w.raw[i+1 : max(end-1, i+1)]; escaped {
 		v.Str = unescape(v.Str)
 	}
-	return end
 }
 
 // unescape returns the text of a string with escapes, without its quotes, in memory of its own.

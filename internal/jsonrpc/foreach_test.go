@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/tidwall/gjson"
 )
 
@@ -27,6 +28,9 @@ func membersBy(v gjson.Result, each func(gjson.Result, func(key, v gjson.Result)
 	return list
 }
 
+// places are what gjson says of some values only, and what ForEach takes the ends of values from.
+var places = cmpopts.IgnoreFields(gjson.Result{}, "Index", "Indexes")
+
 func gjsons(v gjson.Result, f func(key, v gjson.Result) bool) { v.ForEach(f) }
 
 var walked = []string{
@@ -34,6 +38,10 @@ var walked = []string{
 	`{"k\n\"":"\" \\ \/ \b \f \n \r \t \u00e9 \ud83d\ude00 é 😀"}`, `["` + strings.Repeat("x", 100) + `\\","]","}"]`,
 	`{"":""}`, `["a\\","b"]`, `{"a":{"b":"}\"]"},"c":1}`, `[1,2.0,0,"\u0000"]`, `"text"`, `12`, `null`,
 	`["12345678","1234567\"","123456\\\"8","é2345678é"]`,
+	` { "a" : [ "` + strings.Repeat("x", large) + `" , { "b" : "` + strings.Repeat(`\"]}`, large) + `" } ] , "c" : [ 1 ] } `,
+	`["` + strings.Repeat("x", large-3) + `","` + strings.Repeat("x", large-2) + `","` + strings.Repeat("x", large-1) + `"]`,
+	strings.Repeat("[", 9) + `"` + strings.Repeat("x", large) + `"` + strings.Repeat(",1]", 9),
+	`[` + strings.Repeat(`["`+strings.Repeat("x", large)+`"],`, maxSpans) + `{"a":"b"}]`,
 }
 
 // TestForEach holds ForEach to gjson, on values that were checked.
@@ -43,9 +51,32 @@ func TestForEach(t *testing.T) {
 		if bad != nil {
 			t.Fatal(body, bad)
 		}
-		if diff := cmp.Diff(membersBy(v, gjsons), membersBy(v, ForEach)); diff != "" {
+		if diff := cmp.Diff(membersBy(v, gjsons), membersBy(v, ForEach), places); diff != "" {
 			t.Errorf("%s (-gjson +here):\n%s", body, diff)
 		}
+	}
+}
+
+// TestSpans: what is said about a large value in a body holds for a value of it alone, too, and no longer than its body.
+func TestSpans(t *testing.T) {
+	text := strings.Repeat(`\"]}`, large)
+	req, bad := Parse([]byte(` {"jsonrpc":"2.0","id":1,"method":"m","params":{"n":[{"t":"`+text+`"},2],"o":3}}`), Limits{})
+	if bad != nil {
+		t.Fatal(bad)
+	}
+	if req.Params.Indexes == nil {
+		t.Error("the ends of large values are not known")
+	}
+	n := Member(req.Params, "n")
+	alone, bad := ParseValue([]byte(n.Raw), Limits{})
+	if bad != nil {
+		t.Fatal(bad)
+	}
+	if diff := cmp.Diff(membersBy(alone, gjsons), membersBy(n, ForEach), places); diff != "" {
+		t.Errorf("(-alone +in a body):\n%s", diff)
+	}
+	if v := gjson.Get(`{"a":[{"b":[1]},{"b":[2]}]}`, "a.#.b"); within(&v) != nil {
+		t.Error("what gjson has found is taken for spans")
 	}
 }
 
@@ -69,7 +100,7 @@ func FuzzForEach(f *testing.F) {
 			membersBy(gjson.Result{Type: gjson.JSON, Raw: body}, ForEach)
 			return
 		}
-		if diff := cmp.Diff(membersBy(v, gjsons), membersBy(v, ForEach)); diff != "" {
+		if diff := cmp.Diff(membersBy(v, gjsons), membersBy(v, ForEach), places); diff != "" {
 			t.Errorf("%s (-gjson +here):\n%s", body, diff)
 		}
 	})
@@ -82,8 +113,11 @@ func BenchmarkForEach(b *testing.B) {
 		"plain":   strings.Repeat("0123456789abcdef", 1<<10),
 		"escaped": strings.Repeat(`if a == \"b\" {\n\t\treturn`, 600),
 	} {
-		v := gjson.Parse(`{"type":"message","id":"msg-1","senderRole":"leader","senderId":"leader","command":"start",` +
-			`"dataItems":[{"type":"text","text":"` + text + `"}],"taskId":"task-1","sessionId":"session-1","n":12}`)
+		v, bad := ParseValue([]byte(`{"type":"message","id":"msg-1","senderRole":"leader","senderId":"leader",`+
+			`"command":"start","dataItems":[{"type":"text","text":"`+text+`"}],"taskId":"task-1","n":12}`), Limits{})
+		if bad != nil {
+			b.Fatal(bad)
+		}
 		for how, each := range map[string]func(gjson.Result, func(key, v gjson.Result) bool){
 			"gjson": gjsons, "here": ForEach,
 		} {

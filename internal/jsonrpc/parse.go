@@ -4,6 +4,7 @@ package jsonrpc
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"unsafe"
@@ -66,7 +67,7 @@ func (m *members) request() (Request, *Error) {
 	return Request{
 		ID:     unsafe.Slice(unsafe.StringData(m.id), len(m.id)),
 		Method: gjson.Parse(m.method).Str,
-		Params: gjson.Parse(m.params),
+		Params: m.value(m.params, m.paramsAt),
 	}, nil
 }
 
@@ -109,7 +110,7 @@ func (m *members) response() (Response, *Error) {
 	case absent(m.failure) && len(m.result) == 0:
 		return refuse("result", "a response needs a result or an error")
 	case absent(m.failure):
-		res.Result = gjson.Parse(m.result)
+		res.Result = m.value(m.result, m.resultAt)
 		return res, nil
 	case m.failure[0] != '{':
 		return refuse("error", "error must be an object")
@@ -143,12 +144,13 @@ func (m *members) response() (Response, *Error) {
 // ParseValue reads a body without an envelope: one JSON value of any kind. It is as strict as Parse about JSON, names
 // appearing twice, and limits. It copies nothing: the value is a view of body. An Error has no id.
 func ParseValue(body []byte, lim Limits) (gjson.Result, *Error) {
-	_, _, err := scan(body, lim.or())
+	m, _, err := scan(body, lim.or())
 	if err != nil {
 		err.ID = nil
 		return gjson.Result{}, err
 	}
-	return gjson.Parse(strings.TrimRight(view(body), " \t\r\n")), nil
+	begins := strings.TrimLeft(view(body), " \t\r\n")
+	return m.value(strings.TrimRight(begins, " \t\r\n"), len(body)-len(begins)), nil
 }
 
 // Check returns the error of params beyond l, of a request parsed with the default Limits. Its numbers are those of the
@@ -165,10 +167,20 @@ func (l Limits) Check(params string) *Error {
 // members are the members of the envelope as they stand in the body: views, empty for none.
 type members struct {
 	version, id, method, params, result, failure string
+
+	paramsAt, resultAt int   // offsets
+	spans              spans // of the large values of the body
+}
+
+// value returns a value at an offset of the body, with what ForEach knows of the values in it.
+func (m *members) value(raw string, at int) gjson.Result {
+	v := gjson.Parse(raw)
+	v.Index, v.Indexes = at, m.spans
+	return v
 }
 
 // set keeps a member if it is one of the envelope.
-func (m *members) set(name, raw string) {
+func (m *members) set(name, raw string, at int) {
 	switch name {
 	case "jsonrpc":
 		m.version = raw
@@ -177,9 +189,9 @@ func (m *members) set(name, raw string) {
 	case "method":
 		m.method = raw
 	case "params":
-		m.params = raw
+		m.params, m.paramsAt = raw, at
 	case "result":
-		m.result = raw
+		m.result, m.resultAt = raw, at
 	case "error":
 		m.failure = raw
 	}
@@ -236,11 +248,13 @@ func scan(body []byte, lim Limits) (members, byte, *Error) {
 			Detail: fmt.Sprintf("the body is larger than %d bytes", lim.Bytes)}
 	}
 	s := scanners.Get().(*scanner)
-	*s = scanner{body: body, depth: lim.Depth, twice: -1, keys: s.keys[:0]}
+	*s = scanner{body: body, depth: lim.Depth, twice: -1, keys: s.keys[:0], spans: s.spans[:0]}
 	ok := s.document()
 	top, kind, err := s.top, s.kind, (*Error)(nil)
 	if !ok || s.twice >= 0 {
 		err = s.refusal(ok)
+	} else if len(s.spans) > 0 {
+		top.spans = slices.Clone(s.spans)
 	}
 	if cap(s.keys) > maxKeys {
 		s.keys = make([]key, 0, 64)

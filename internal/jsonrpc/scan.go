@@ -25,6 +25,7 @@ type scanner struct {
 	top   members // of the outermost object
 	keys  []key   // of the open objects, outermost first
 	twice int     // offset of the second of two equal keys of an object; -1 for none
+	spans spans   // of the large values
 
 	// The reason for stopping the scan.
 	offset int
@@ -89,17 +90,21 @@ func (s *scanner) value(i, depth int) int {
 	}
 	switch c := s.body[i]; c {
 	case '"':
-		i, _ = s.str(i)
-		return i
+		end, escaped := s.str(i)
+		s.spans.add(len(s.spans), i, end, escaped)
+		return end
 	case '{', '[':
 		if depth > s.depth {
 			s.deep = true
 			return s.stop(i, "")
 		}
+		read, before := s.array, len(s.spans)
 		if c == '{' {
-			return s.object(i, depth)
+			read = s.object
 		}
-		return s.array(i, depth)
+		end := read(i, depth)
+		s.spans.add(before, i, end, false)
+		return end
 	case 't':
 		return s.literal(i, "true")
 	case 'f':
@@ -137,7 +142,7 @@ func (s *scanner) object(i, depth int) int {
 			return i
 		}
 		if depth == 1 {
-			s.top.set(name, view(s.body[from:i]))
+			s.top.set(name, view(s.body[from:i]), from)
 		}
 		i = s.space(i)
 		switch {
