@@ -18,6 +18,7 @@ func TestTextBudget(t *testing.T) {
 		budget     uint64
 	}{
 		{"plain", strings.Repeat("0123456789abcdef", 1<<10), 66 << 10},
+		{"large", strings.Repeat("0123456789abcdef", 4<<10), 290 << 10},
 		{"escaped", strings.Repeat(`if a == \"b\" {\n\t\treturn`, 546), 74 << 10},
 	} {
 		t.Run(c.name, func(t *testing.T) {

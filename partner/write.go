@@ -20,7 +20,7 @@ var writes = sync.Pool{New: func() any { return new(write) }}
 
 // A write is used again if it is no larger than this: one large message must not take its memory for ever.
 const (
-	maxWriteBytes   = 64 << 10
+	maxWriteBytes   = 256 << 10
 	maxWriteRecords = 4 << 10
 )
 
