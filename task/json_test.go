@@ -234,11 +234,18 @@ func TestAppendStringAnywhere(t *testing.T) {
 }
 
 func BenchmarkAppendString(b *testing.B) {
-	s := strings.Repeat("a text of ten kilobytes, ", 400)
-	dst := make([]byte, 0, 2*len(s))
-	b.SetBytes(int64(len(s)))
-	for b.Loop() {
-		AppendString(dst, s)
+	for name, s := range map[string]string{
+		"plain":   strings.Repeat("a text of ten kilobytes, ", 400),
+		"escapes": strings.Repeat("if a == \"b\" {\n\t\treturn c ", 400),
+		"chinese": strings.Repeat("一段十千字节的文字，", 400),
+	} {
+		b.Run(name, func(b *testing.B) {
+			dst := make([]byte, 0, 2*len(s))
+			b.SetBytes(int64(len(s)))
+			for b.Loop() {
+				AppendString(dst, s)
+			}
+		})
 	}
 }
 
