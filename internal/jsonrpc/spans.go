@@ -9,11 +9,11 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// spans are where the large values of a body begin and end, so that ForEach passes over them without reading them again:
-// a text within objects and arrays would be read once for each. They stand in the order of their beginnings, as two
-// numbers each: the offset, and that of the end times two, and one more for a string with an escape. The first number
-// is mark. A gjson.Result of this package has those of its whole body as its Indexes, and its offset in the body as its
-// Index.
+// spans are where the large values of a body begin and end, so that ForEach passes over them without reading them
+// again: a text within objects and arrays would be read once for each. They stand in the order of their beginnings, as
+// two numbers each: the offset, and that of the end times two, and one more for a string with an escape. The first
+// number is mark. A gjson.Result of this package has those of its whole body as its Indexes, and its offset in the body
+// as its Index.
 type spans []int
 
 // mark is no index of gjson's.
@@ -51,8 +51,8 @@ func within(v *gjson.Result) spans {
 	return s[2*sort.Search(len(s)/2, func(i int) bool { return s[2*i] > v.Index }):]
 }
 
-// at returns the end of the value at an offset, and whether it is a string with an escape; 0 if it has no span. s is then
-// the spans from there on.
+// at returns the end of the value at an offset, and whether it is a string with an escape; 0 if it has no span. s is
+// then the spans from there on.
 func (s *spans) at(offset int) (end int, escaped bool) {
 	for len(*s) > 0 && (*s)[0] < offset {
 		*s = (*s)[2:]

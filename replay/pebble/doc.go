@@ -20,6 +20,9 @@
 // the cost of the database. So compactions wait for 10 flushes, and blocks have 16 KiB: together that takes 4 to 7 µs
 // less of CPU for each task, and writes half as much to the disk. A look-up asks a few filters more.
 //
+// Where nothing more comes, Pebble does not compact, and dropped logs would keep their room: a store that rests has its
+// tables compacted (rest.go).
+//
 // Most looked-up logs do not exist yet, since each start looks its own up first. A filter in memory
 // (replay/pebble/namefilter.go) has the names of all logs, so the database is not asked for new ones. It is made in the
 // background when the store is opened, 1024 heads at a time with a pause between them, and takes up to 9 MiB. Until it

@@ -3,6 +3,7 @@
 package pebble
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -71,6 +72,50 @@ func TestDiskShrinks(t *testing.T) {
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
+		}
+	})
+}
+
+// TestDiskShrinksAtRest drops many logs, and nothing else comes: their room is given back. One in eight is kept.
+func TestDiskShrinksAtRest(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		disk := vfs.NewMem()
+		disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 256 << 20, TotalBytes: 256 << 20})
+		settings := replay.Settings{Sync: replay.SyncNever, Retention: time.Hour}
+		s, err := open(disk, "/store", settings, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rnd := rand.NewChaCha8([32]byte{})
+		const logs, kept = 320, 8
+		record := make([]byte, 128<<10)
+		name := func(i int) string { return fmt.Sprintf("log\x00%08x", uint32(i)*2654435761) } // in no order
+		for i := range logs {
+			_, _ = rnd.Read(record) // cannot be compressed
+			a := replay.Append{Log: name(i), Records: [][]byte{record}, End: i%kept != 0}
+			if err := s.Append(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute) // for Pebble: it removes files one after the other
+		synctest.Wait()
+		before := sizeOf(t, disk, "/store")
+		time.Sleep(time.Hour + 10*time.Minute)
+		synctest.Wait()
+		after := sizeOf(t, disk, "/store")
+		// What is kept, the segment of the journal and the one to be used next, and a little for all else.
+		most := logs/kept*int64(len(record)) + 2*s.sizes.Segment + 1<<20
+		if t.Logf("%d KiB of %d are left", after>>10, before>>10); after > most {
+			t.Errorf("the disk has %d KiB, want at most %d", after>>10, most>>10)
+		}
+		for i := range logs {
+			_, _, records, err := s.Load(t.Context(), name(i))
+			if kept := i%kept == 0; kept && (err != nil || len(records) != 1) || !kept && !errors.Is(err, replay.ErrNotFound) {
+				t.Errorf("log %d has %d records, %v", i, len(records), err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
 		}
 	})
 }
