@@ -39,7 +39,8 @@ var walked = []string{
 	`{"":""}`, `["a\\","b"]`, `{"a":{"b":"}\"]"},"c":1}`, `[1,2.0,0,"\u0000"]`, `"text"`, `12`, `null`,
 	`["12345678","1234567\"","123456\\\"8","é2345678é"]`,
 	` { "a" : [ "` + strings.Repeat("x", large) + `" ,{ "b":"` + strings.Repeat(`\"]}`, large) + `" } ] , "c" : [] } `,
-	` { "a" : [ "` + strings.Repeat("x", large) + `" , {"b" : "` + strings.Repeat(`\"]}`, large) + `"} ], "c" : [] }`,
+	`["` + strings.Repeat("x", large-3) + `","` + strings.Repeat("x", large-2) + `",1]`,
+	`["` + strings.Repeat("x", large-1) + `","` + strings.Repeat("é", large/2) + `"]`,
 	strings.Repeat("[", 9) + `"` + strings.Repeat("x", large) + `"` + strings.Repeat(",1]", 9),
 	`[` + strings.Repeat(`["`+strings.Repeat("x", large)+`"],`, maxSpans) + `{"a":"b"}]`,
 }
