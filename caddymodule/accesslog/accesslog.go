@@ -11,6 +11,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/certmagic"
 	"go.uber.org/zap"
 	"go.uber.org/zap/exp/zapslog"
 	"go.uber.org/zap/zapcore"
@@ -102,36 +103,52 @@ const accessLogger = "http.log.access"
 // accessLoggers returns the names of the loggers of a request, as Caddy chooses them: a name stands below
 // accessLogger, and the empty one for that itself.
 func accessLoggers(logs *caddyhttp.ServerLogConfig, r *http.Request) []string {
-	if list, ok := caddyhttp.GetVar(r.Context(), caddyhttp.AccessLoggerNameVarKey).([]any); ok {
-		var names []string
-		for _, name := range list {
-			if name, ok := name.(string); ok {
-				names = append(names, name)
-			}
-		}
-		return names
-	}
 	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil {
 		host = r.Host
 	}
-	return loggersOfHost(logs, host)
+	list, ok := caddyhttp.GetVar(r.Context(), caddyhttp.AccessLoggerNameVarKey).([]any)
+	if !ok || !logsHost(logs, host) {
+		return loggersOfHost(logs, host)
+	}
+	var names []string
+	for _, name := range list {
+		if name, ok := name.(string); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// logsHost reports whether requests to a host are logged. A logger of its own comes before all that keeps hosts out.
+func logsHost(logs *caddyhttp.ServerLogConfig, host string) bool {
+	matches := func(pattern string) bool { return certmagic.MatchWildcard(host, pattern) }
+	for pattern := range logs.LoggerNames {
+		if matches(pattern) {
+			return true
+		}
+	}
+	return !logs.SkipUnmappedHosts && !slices.ContainsFunc(logs.SkipHosts, matches)
 }
 
 // loggersOfHost returns the names of the loggers of requests to a host.
 func loggersOfHost(logs *caddyhttp.ServerLogConfig, host string) []string {
+	if !logsHost(logs, host) {
+		return nil
+	}
 	host = strings.ToLower(host)
-	_, domain, _ := strings.Cut(host, ".")
-	for _, pattern := range []string{host, "*." + domain} {
-		if names, ok := logs.LoggerNames[pattern]; ok {
+	if names, ok := logs.LoggerNames[host]; ok {
+		return names
+	}
+	labels := strings.Split(host, ".")
+	for i, label := range labels {
+		if label == "" {
+			continue
+		}
+		labels[i] = "*"
+		if names, ok := logs.LoggerNames[strings.Join(labels, ".")]; ok {
 			return names
 		}
-		if slices.Contains(logs.SkipHosts, pattern) {
-			return nil
-		}
-	}
-	if logs.SkipUnmappedHosts {
-		return nil
 	}
 	return []string{logs.DefaultLoggerName}
 }

@@ -171,3 +171,38 @@ func TestLogs(t *testing.T) {
 		}
 	}
 }
+
+// TestLogsAsCaddy: where the settings of hosts contradict each other, a host is logged where Caddy logs it. The line of
+// Caddy about a push is replaced, and one that is not found would show the secrets of the push.
+func TestLogsAsCaddy(t *testing.T) {
+	core, seen := observer.New(zap.InfoLevel)
+	logs := Logs{core}
+	named := map[string]any{caddyhttp.AccessLoggerNameVarKey: []any{"mine"}}
+	wild := map[string]caddyhttp.StringArray{"*.a.example": {"wild"}, "*.*.b.example": {"deep"}}
+	for _, tc := range []struct {
+		logs caddyhttp.ServerLogConfig
+		host string
+		vars map[string]any
+		want []string
+	}{
+		// A logger of more hosts comes before the host's own absence.
+		{caddyhttp.ServerLogConfig{LoggerNames: wild, SkipHosts: []string{"x.a.example"}}, "x.a.example", nil,
+			[]string{"http.log.access.wild"}},
+		// A pattern may have several stars.
+		{caddyhttp.ServerLogConfig{LoggerNames: wild, SkipUnmappedHosts: true}, "x.y.b.example", nil,
+			[]string{"http.log.access.deep"}},
+		{caddyhttp.ServerLogConfig{SkipHosts: []string{"*.*.b.example"}}, "x.y.b.example", nil, nil},
+		// The host of a pattern is matched in any case.
+		{caddyhttp.ServerLogConfig{SkipHosts: []string{"B.Example"}}, "b.example", nil, nil},
+		// A logger that a site names logs no host that is not to be logged.
+		{caddyhttp.ServerLogConfig{SkipHosts: []string{"b.example"}}, "b.example", named, nil},
+		{caddyhttp.ServerLogConfig{SkipUnmappedHosts: true}, "b.example", named, nil},
+		{caddyhttp.ServerLogConfig{SkipUnmappedHosts: true, LoggerNames: wild}, "x.a.example", named,
+			[]string{"http.log.access.mine"}},
+	} {
+		got := names(logs.Of(request(tc.host, &tc.logs, tc.vars)), seen)
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s of %+v with %v (-want +got):\n%s", tc.host, tc.logs, tc.vars, diff)
+		}
+	}
+}
