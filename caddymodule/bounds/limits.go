@@ -47,7 +47,12 @@ const leastBody = 4 << 20
 func defaultMemory() int64 { return min(192<<20, debug.SetMemoryLimit(-1)/4) }
 
 // MemoryPerLeader returns how many bytes one Leader may use: a request is held twice while it is decoded.
-func (l *Limits) MemoryPerLeader() int64 { return max(l.Memory/4, 2*(int64(l.Body)+1)) }
+func (l *Limits) MemoryPerLeader() int64 {
+	return max(l.Memory/4, 2*(min(int64(l.Body), greatestBody)+1))
+}
+
+// greatestBody is more than any body has, in bytes. Four times as much is a number, too.
+const greatestBody = 1 << 60
 
 // Check checks the settings.
 func (l *Limits) Check() error {

@@ -70,6 +70,7 @@ func TestDefaultLimits(t *testing.T) {
 
 // TestLimitMistakes: what is said about each mistake.
 func TestLimitMistakes(t *testing.T) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(8 << 30))
 	conftest.Refuses(t, map[string]string{
 		`{"body":-1}`:               "limits: body is -1, but must not be negative",
 		`{"streams":-1}`:            "limits: streams is -1, but must not be negative",
@@ -78,6 +79,9 @@ func TestLimitMistakes(t *testing.T) {
 		`{"memory":-4}`:             "limits: memory is -4, but must not be negative",
 		`{"body":999,"memory":3999}`: "limits: memory is 3999 bytes, but must be at least 4000, four times the size of " +
 			"body",
+		// Four times such a size is no number.
+		`{"body":9223372036854775807}`: "limits: memory is 201326592 bytes, but must be at least 4611686018427387908, " +
+			"four times the size of body",
 	}, func(text string) error {
 		_, err := readLimits(t, text)
 		return err
