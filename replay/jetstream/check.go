@@ -83,6 +83,15 @@ func (st *stream) check() {
 	if known {
 		return
 	}
+	// To read what was written costs less than to ask for many logs that were not.
+	if since > 0 && int(last.seq-since)/pageMessages < len(logs)/checkedHeads {
+		if st.checkNew(ctx, since, last.seq) {
+			st.mu.Lock()
+			st.checked = last.seq
+			st.mu.Unlock()
+		}
+		return
+	}
 	most := st.room() / len(st.headSubject(strings.Repeat("x", replay.MaxName)))
 	for some := range slices.Chunk(logs, min(max(most, 1), checkedHeads)) {
 		if !st.checkLogs(ctx, some, since, last.seq) {
@@ -94,6 +103,34 @@ func (st *stream) check() {
 	if st.checked = last.seq; since == 0 {
 		st.checkedWhole = last.seq
 	}
+}
+
+// checkNew looks at the heads written after a message and before the last one. It reports whether it has seen them all.
+func (st *stream) checkNew(ctx context.Context, since, last uint64) bool {
+	err := st.heads(ctx, since, last, func(m message) error {
+		name, _, err := logOf(st.prefix, m.subject)
+		if err != nil {
+			return err
+		}
+		f := st.follower(name)
+		if f == nil {
+			return nil
+		}
+		f.mu.Lock()
+		before := f.seq
+		f.mu.Unlock()
+		switch {
+		case m.seq <= before:
+		case len(m.data) > 0 && !isWhole(m.data):
+			if !st.checkLeader(ctx, f, before) {
+				return replay.ErrUnavailable
+			}
+		case f.receiveHead(m.data, m.seq):
+			st.found(f, before)
+		}
+		return nil
+	})
+	return err == nil
 }
 
 // checkLogs looks at the heads of some logs, those written since a batch; 0 for all. It reports whether they are as of

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -131,6 +132,72 @@ func TestChecks(t *testing.T) {
 	}
 	if settled == 0 {
 		t.Error("no check has looked at the logs after they were written")
+	}
+}
+
+// TestChecksOfMany: a check of many logs reads the heads written since the last one, and asks for no log that was not.
+func TestChecksOfMany(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	const logs = 2*checkedHeads + 1
+	own := cluster(t, 1, natstest.Config{MaxPayload: 16 << 10})
+	a := streams(t, connect(t, own.URL()), Config{Replicas: 1, CheckAfter: time.Hour})
+	b := openStreams(t, connect(t, own.URL()), a.config)
+	st := b.shards[0]
+	owner := claim(t, a, 0, "a")
+	defer owner.Close()
+	write := func(i int, next replay.Append) {
+		next.Log = fmt.Sprint("log-", i)
+		if err := owner.Append(ctx, next); err != nil {
+			t.Fatalf("%s: %v", next.Log, err)
+		}
+	}
+	for i := range logs {
+		write(i, replay.Append{Records: [][]byte{[]byte("1")}})
+		r := b.Logs(0).Read(fmt.Sprint("log-", i), 0)
+		defer r.Close()
+		if _, _, err := r.Next(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	st.check() // of all
+	deafen(t, st, "log-7")
+	deafen(t, st, "log-8")
+	write(7, replay.Append{Expect: 1, Records: [][]byte{[]byte("2")}})
+	write(8, replay.Append{Expect: 1, Metadata: make([]byte, 40<<10), End: true})
+	asked := make(chan *nats.Msg, 4096)
+	nc := connect(t, own.URL())
+	if _, err := nc.ChanSubscribe("$JS.API.DIRECT.GET."+st.name, asked); err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	st.check()
+	if n := b.Counts().Missed; n != 2 {
+		t.Errorf("the check has found %d, want 2", n)
+	}
+	st.check() // nothing is written since, and nothing is asked
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	var requests []string
+	for range len(asked) {
+		requests = append(requests, string((<-asked).Data))
+	}
+	if len(requests) == 0 || len(requests) > 2 {
+		t.Errorf("the checks have asked %d times", len(requests))
+	}
+	for _, r := range requests {
+		if strings.Contains(r, "multi_last") {
+			t.Errorf("a check has asked for each log: %.200s", r)
+		}
+	}
+	for log, want := range map[string]uint64{"log-7": 2, "log-8": 1} {
+		if h, _ := st.follower(log).state(0); h == nil || h.Last != want || h.Ended.IsZero() == (log == "log-8") {
+			t.Errorf("%s has the head %+v", log, h)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/aip-gateway/aip-gateway/replay"
 )
@@ -33,28 +34,40 @@ func openStore(ctx context.Context, st *stream, owner Owner) (*Store, error) {
 	return s, nil
 }
 
-// load reads all heads. Any replica answers, and one may lag. So the leader is asked whether a head is left, and for
-// the logs there are: a replica may still have a head of a dropped and purged log.
+// load reads all heads, and asks the leader for the logs there are: a replica may still have a head of a dropped and
+// purged log.
 func (s *Store) load(ctx context.Context) error {
-	filter := s.st.prefix + "*.h"
-	for at := uint64(0); ; {
-		heads, err := s.st.direct(ctx, at+1, filter, pageMessages)
+	err := s.st.heads(ctx, 0, math.MaxUint64, func(m message) error { return s.loadHead(ctx, m) })
+	if err != nil {
+		return err
+	}
+	return s.compare(ctx)
+}
+
+// heads calls each for the heads after a message and before another one, in the order of the stream. Any replica
+// answers, and one may lag, so the leader is asked at the end whether a head is left.
+func (st *stream) heads(ctx context.Context, after, before uint64, each func(message) error) error {
+	filter := st.prefix + "*.h"
+	for at := after; ; {
+		found, err := st.direct(ctx, at+1, filter, pageMessages)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err != nil || len(heads) == 0 {
-			m, err := s.st.get(ctx, getRequest{Seq: at + 1, Next: filter})
+		if err != nil || len(found) == 0 {
+			m, err := st.get(ctx, getRequest{Seq: at + 1, Next: filter})
 			if errors.Is(err, errNoMessage) {
-				return s.compare(ctx, filter)
+				return nil
 			}
 			if err != nil {
 				return err
 			}
-			heads = append(heads, m)
+			found = append(found, m)
 		}
-		for _, m := range heads {
-			at = m.seq
-			if err := s.loadHead(ctx, m); err != nil {
+		for _, m := range found {
+			if at = m.seq; at > before {
+				return nil
+			}
+			if err := each(m); err != nil {
 				return err
 			}
 		}
@@ -101,7 +114,8 @@ func (s *Store) unload(name string) {
 }
 
 // compare takes logs missing at the leader out of the index.
-func (s *Store) compare(ctx context.Context, filter string) error {
+func (s *Store) compare(ctx context.Context) error {
+	filter := s.st.prefix + "*.h"
 	there := make(map[string]bool)
 	for {
 		subjects, all, err := s.st.subjects(ctx, filter, len(there))
