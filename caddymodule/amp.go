@@ -4,6 +4,7 @@ package caddymodule
 
 import (
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
@@ -17,7 +18,6 @@ import (
 	"github.com/aip-gateway/aip-gateway/caddymodule/certfile"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
-	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/node"
 )
@@ -141,13 +141,14 @@ func (a *AMP) provision() error {
 	return a.signers.read(a.Sign)
 }
 
-// check refuses a Partner whose records cannot be written as the settings ask for it.
-func (a *AMP) check(g *Gateway) error {
-	if a == nil || g.AIC == "" || !slices.Contains(a.Records, string(amp.Audit)) || a.signers.pairs[g.AIC].Cert != "" ||
-		a.SignObtained && g.app.Certificates.Obtains(g.AIC) {
+// check refuses a Partner whose records cannot be written as the settings ask for it. obtains is set if its certificate
+// is obtained.
+func (a *AMP) check(aic string, obtains bool) error {
+	if a == nil || aic == "" || !slices.Contains(a.Records, string(amp.Audit)) || a.signers.pairs[aic].Cert != "" ||
+		a.SignObtained && obtains {
 		return nil
 	}
-	return fmt.Errorf("amp: records has audit, which is signed, but no certificate of sign has the AIC %s", g.AIC)
+	return fmt.Errorf("amp: records has audit, which is signed, but no certificate of sign has the AIC %s", aic)
 }
 
 // ampSigners are what signs records, by AIC.
@@ -187,12 +188,13 @@ func (s *ampSigners) read(pairs []KeyPair) error {
 	return nil
 }
 
-// signer returns what signs the records of a Partner, by the certificate as it is now.
-func (a *App) signer(aic string) (*amp.Signer, error) {
-	if a.AMP.signers.pairs[aic].Cert != "" {
-		return a.AMP.signers.of(aic)
+// signer returns what signs the records of a Partner, by its certificate as it is now: one that is configured, or else
+// the one that is obtained.
+func (a *AMP) signer(aic string, obtained func(aic string) (*tls.Certificate, error)) (*amp.Signer, error) {
+	if a.signers.pairs[aic].Cert != "" {
+		return a.signers.of(aic)
 	}
-	pair, err := a.Certificates.ClientCert(aic)
+	pair, err := obtained(aic)
 	if err != nil {
 		return nil, err
 	}
@@ -220,23 +222,16 @@ func (s *ampSigners) of(aic string) (*amp.Signer, error) {
 }
 
 // config returns what the settings are for the node; nil if there are none.
-func (a *AMP) config(app *App) *node.Monitoring {
+func (a *AMP) config(obtained func(aic string) (*tls.Certificate, error)) *node.Monitoring {
 	if a == nil {
 		return nil
 	}
 	host, _ := os.Hostname()
 	c := amp.Config{Dir: a.Dir, Name: ampName, Names: amp.Names(a.Names), MaxSize: ampSize, Keep: ampKept,
-		Resource: amp.Object{"service.name": ampName, "host.name": host}, Signer: app.signer}
+		Resource: amp.Object{"service.name": ampName, "host.name": host},
+		Signer:   func(aic string) (*amp.Signer, error) { return a.signer(aic, obtained) }}
 	for _, r := range a.Records {
 		c.Types = append(c.Types, amp.Type(r))
 	}
 	return &node.Monitoring{Config: c, Heartbeats: heartbeats}
-}
-
-// watch returns what reports calls; nil if nothing of them is reported.
-func (g *Gateway) watch() func(*gateway.Answered) {
-	if a := g.app.AMP; a == nil || g.AIC == "" || slices.Equal(a.Records, []string{string(amp.Heartbeat)}) {
-		return nil
-	}
-	return func(of *gateway.Answered) { g.app.configuration.Report(g.AIC, of) }
 }

@@ -97,10 +97,9 @@ type App struct {
 	pki           pki.Host            // what its sites show
 	configuration *node.Configuration // of the process
 
-	mu       sync.Mutex
-	members  []*Gateway     // handlers of this configuration; complete once all are provisioned
-	consoles []*Console     // likewise
-	servers  doctor.Servers // likewise
+	mu      sync.Mutex
+	members []*Gateway     // handlers of this configuration; complete once all are provisioned
+	servers doctor.Servers // likewise
 }
 
 // adminAPI is how the admin API of a configuration is asked.

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
@@ -20,9 +21,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/caddymodule/agents"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/pemtext"
 	"github.com/aip-gateway/aip-gateway/node"
-	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
 // AUN is the gateway as a gateway of AUN: clients connect to the site with the aip_aun directive, and reach all
@@ -193,30 +194,13 @@ func publicKeys(text []byte) (all []*ecdsa.PublicKey, err error) {
 	return all, nil
 }
 
-// speaksAUN reports whether AUN clients reach the Partner.
-func (g *Gateway) speaksAUN() bool { return slices.Contains(g.Callers, codec.Name) }
-
-// checkAUN checks what AUN clients need.
-func (g *Gateway) checkAUN() error {
-	switch {
-	case g.Agent.Assignee() != "" && g.app.AUN == nil:
-		return errors.New("agent: aun-assignee needs the option aun of the global option aip")
-	case !g.speaksAUN():
-	case g.app.AUN == nil:
-		return errors.New("callers: aun needs the option aun of the global option aip")
-	case g.aid() == "":
-		return errors.New("callers: aun needs an aid, by which clients address the Partner")
-	}
-	return nil
-}
-
 // config returns what the settings are for the node; nil if there are none.
-func (a *AUN) config(app *App) *node.AUN {
+func (a *AUN) config(ids *identity.Identities, access func(*http.Request) *slog.Logger) *node.AUN {
 	if a == nil {
 		return nil
 	}
-	return &node.AUN{Authority: a.authority, Identity: a.identity, Roots: a.roots, Identities: app.identities,
-		Origins: a.Origins, Agents: a.agents, URL: aunURL, Address: clientAddress, AccessLog: app.access.Of}
+	return &node.AUN{Authority: a.authority, Identity: a.identity, Roots: a.roots, Identities: ids,
+		Origins: a.Origins, Agents: a.agents, URL: aunURL, Address: clientAddress, AccessLog: access}
 }
 
 // clientAddress returns the address of a client, behind the proxies that the server trusts.

@@ -83,13 +83,7 @@ func (c *Console) Provision(ctx caddy.Context) error {
 	if c.server, ok = ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); !ok {
 		return errors.New("aip_console stands outside of a server of the app http; place it in the routes of a site")
 	}
-	if err := cmp.Or(c.checkPlace(ctx.Modules()), c.app.judgeServers(ctx)); err != nil {
-		return err
-	}
-	c.app.mu.Lock()
-	defer c.app.mu.Unlock()
-	c.app.consoles = append(c.app.consoles, c)
-	return nil
+	return cmp.Or(c.checkPlace(ctx.Modules()), c.app.judgeServers(ctx))
 }
 
 // check checks the settings.

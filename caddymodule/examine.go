@@ -100,7 +100,8 @@ func (g *Gateway) describe(ctx context.Context, m *doctor.Mount) {
 		m.ACS = doctor.RegisteredACS
 	}
 	if b := g.Group; b != nil {
-		m.Brokers = &doctor.Brokers{Dialer: &egress.Dialer{Policy: *b.egress(g.app), TLS: b.tls, Timeout: doctor.Timeout}}
+		policy := *b.egress(g.app.Notify.Guard())
+		m.Brokers = &doctor.Brokers{Dialer: &egress.Dialer{Policy: policy, TLS: b.tls, Timeout: doctor.Timeout}}
 		if b.TLS.Obtained {
 			m.Brokers.Wait = waits
 		}

@@ -251,13 +251,14 @@ func (t *GroupTLS) config(repl *caddy.Replacer, own pki.Presenter) (*tls.Config,
 	return c, certfile.Present(c, repl, t.Cert, t.Key)
 }
 
-// egress returns to which addresses brokers are connected to. The settings have been checked.
-func (g *Group) egress(app *App) *egress.Policy {
+// egress returns to which addresses brokers are connected to: those of webhooks, if there are no others. The settings
+// have been checked.
+func (g *Group) egress(webhooks *egress.Policy) *egress.Policy {
 	if len(g.AllowNetworks) == 0 {
-		return app.Notify.Guard()
+		return webhooks
 	}
 	p, _ := conf.Networks(g.AllowNetworks)
-	p.Closed = app.Notify.Guard().Closed
+	p.Closed = webhooks.Closed
 	return &p
 }
 
@@ -283,20 +284,4 @@ func readTokenKey(repl *caddy.Replacer, s string) ([]byte, error) {
 			len(key), group.KeySize)
 	}
 	return key, nil
-}
-
-// config returns how the Partner of a handler takes part in groups; nil if g is nil, or the Partner has no AIC.
-func (g *Group) config(of *Gateway) *group.Config {
-	if g == nil || of.AIC == "" {
-		return nil
-	}
-	return &group.Config{
-		Name: of.name(), AIC: of.AIC, Gateway: of.gateway,
-		Brokers: g.brokers, Inbox: g.inbox, InboxWithoutUserID: g.InboxWithoutUserID, Exchanges: g.AllowExchanges,
-		Egress: g.egress(of.app), TLS: g.tls, Key: g.key,
-		MaxGroups: g.MaxGroups, MaxGroupsPerLeader: min(g.MaxGroups, group.DefaultMaxGroupsPerLeader),
-		Prefetch: group.DefaultPrefetch, ExchangeWait: group.DefaultExchangeWait,
-		Log:    logOf("aip.group"), // memberships outlive the configuration
-		Access: of.siteAccessLog(),
-	}
 }

@@ -107,7 +107,7 @@ func (a *App) add(g *Gateway) error {
 				g.aid())
 		}
 	}
-	if err := errors.Join(a.checkShared(g), a.AMP.check(g)); err != nil {
+	if err := errors.Join(a.checkShared(g), a.AMP.check(g.AIC, a.Certificates.Obtains(g.AIC))); err != nil {
 		return err
 	}
 	a.members = append(a.members, g)
@@ -144,7 +144,8 @@ func (a *App) Start() error {
 	partners := partnersOf(a.members)
 	a.operated = a.forOperators(partners)
 	settings := node.Settings{Notify: *a.Notify.Config(dialectOf), Partners: partners, Drain: time.Duration(a.Drain),
-		Active: a.active, AUN: a.AUN.config(a), Monitoring: a.AMP.config(a), Host: a}
+		Active: a.active, AUN: a.AUN.config(a.identities, a.access.Of),
+		Monitoring: a.AMP.config(a.Certificates.ClientCert), Host: a}
 	settings.Notify.Certificates = shownTo(a.members, a.Certificates)
 	if err := a.configuration.Start(settings); err != nil {
 		return err

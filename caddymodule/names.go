@@ -5,6 +5,7 @@ package caddymodule
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -18,10 +19,12 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/aun"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
+	"github.com/aip-gateway/aip-gateway/front/group"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/limit"
 	"github.com/aip-gateway/aip-gateway/node"
 	"github.com/aip-gateway/aip-gateway/translate/aip/acs"
+	codec "github.com/aip-gateway/aip-gateway/translate/aun"
 )
 
 // A Partner has two names. Its tasks are stored under the one that name returns, its AIC as a rule. The other one, the
@@ -155,13 +158,30 @@ func partnersOf(members []*Gateway) (all node.Partners) {
 			Memory: limit.Limits{Total: g.Limits.Memory, PerLeader: g.Limits.MemoryPerLeader()},
 			Check:  time.Duration(g.Agent.Check), Compared: g.compared,
 			Gateway: g.gateway, Policy: g.policy, AAC: g.aac, Issuers: g.verifiers(),
-			Group: g.Group.config(g), Permits: g.permits}
+			Group: g.groupConfig(), Permits: g.permits}
 		if g.speaksAUN() {
 			p.AID = g.aid()
 		}
 		all = append(all, p)
 	}
 	return all
+}
+
+// groupConfig returns how the Partner takes part in groups; nil if it does not, or has no AIC.
+func (g *Gateway) groupConfig() *group.Config {
+	of := g.Group
+	if of == nil || g.AIC == "" {
+		return nil
+	}
+	return &group.Config{
+		Name: g.name(), AIC: g.AIC, Gateway: g.gateway,
+		Brokers: of.brokers, Inbox: of.inbox, InboxWithoutUserID: of.InboxWithoutUserID, Exchanges: of.AllowExchanges,
+		Egress: of.egress(g.app.Notify.Guard()), TLS: of.tls, Key: of.key,
+		MaxGroups: of.MaxGroups, MaxGroupsPerLeader: min(of.MaxGroups, group.DefaultMaxGroupsPerLeader),
+		Prefetch: group.DefaultPrefetch, ExchangeWait: group.DefaultExchangeWait,
+		Log:    logOf("aip.group"), // memberships outlive the configuration
+		Access: g.siteAccessLog(),
+	}
 }
 
 // readIdentitySets reads a block whose lines are the ids of an agent each.
@@ -240,5 +260,22 @@ func (g *Gateway) checkAID() error {
 		return fmt.Errorf("aid: %w", err)
 	}
 	g.AID = string(aid)
+	return nil
+}
+
+// speaksAUN reports whether AUN clients reach the Partner.
+func (g *Gateway) speaksAUN() bool { return slices.Contains(g.Callers, codec.Name) }
+
+// checkAUN checks what AUN clients need.
+func (g *Gateway) checkAUN() error {
+	switch {
+	case g.Agent.Assignee() != "" && g.app.AUN == nil:
+		return errors.New("agent: aun-assignee needs the option aun of the global option aip")
+	case !g.speaksAUN():
+	case g.app.AUN == nil:
+		return errors.New("callers: aun needs the option aun of the global option aip")
+	case g.aid() == "":
+		return errors.New("callers: aun needs an aid, by which clients address the Partner")
+	}
 	return nil
 }

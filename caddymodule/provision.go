@@ -16,6 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/aip-gateway/aip-gateway/acps/amp"
 	"github.com/aip-gateway/aip-gateway/caddymodule/agents"
 	"github.com/aip-gateway/aip-gateway/caddymodule/conf"
 	"github.com/aip-gateway/aip-gateway/caddymodule/doctor"
@@ -215,9 +216,10 @@ func (g *Gateway) check() error {
 	if g.WriteTimeout < caddy.Duration(time.Second) {
 		return fmt.Errorf("write_timeout: %s is too short; use a second or more", time.Duration(g.WriteTimeout))
 	}
+	named := g.AIC != "" || g.registered // the registry assigns it later
 	return cmp.Or(g.checkTitle(), conf.PublicURL("public_url", g.PublicURL), g.checkAID(),
 		g.Identity.Check(), g.Agent.Validate(), g.checkCard(), g.Timeouts.Check(), g.Limits.Check(), g.checkCallers(),
-		g.Group.check(g.AIC != "" || g.registered, g.Callers), g.AAC.check(g), g.checkPolicy())
+		g.Group.check(named, g.Callers), g.AAC.check(named, g.Identity.Mode, g.Group != nil), g.checkPolicy())
 }
 
 // checkWritten checks what stands in a Caddyfile, and changes nothing.
@@ -379,4 +381,12 @@ func (g *Gateway) config() (c gateway.Config, err error) {
 		Groups: g.Group != nil && g.AIC != "",
 		Log:    g.log,
 	}, nil
+}
+
+// watch returns what reports calls; nil if nothing of them is reported.
+func (g *Gateway) watch() func(*gateway.Answered) {
+	if a := g.app.AMP; a == nil || g.AIC == "" || slices.Equal(a.Records, []string{string(amp.Heartbeat)}) {
+		return nil
+	}
+	return func(of *gateway.Answered) { g.app.configuration.Report(g.AIC, of) }
 }
