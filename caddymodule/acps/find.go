@@ -170,6 +170,9 @@ func (f *Find) registry(s *FindServer, own *Registry, feeds *node.Feeds, log *sl
 		if err != nil {
 			return source, err
 		}
+		if len(s.CA) > 0 {
+			server.CA = s.CA
+		}
 		s = &server
 	}
 	if u, err := url.Parse(s.URL); err == nil && u.Path != "" && u.Path != "/" {

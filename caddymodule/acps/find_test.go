@@ -344,9 +344,13 @@ func TestCA(t *testing.T) {
 		own    *Registry
 		known  bool
 	}{
-		"its own root":        {FindServer{URL: url, CA: []string{made.CA.Cert}}, nil, true},
-		"another root":        {FindServer{URL: url, CA: []string{other.CA.Cert}}, nil, false},
-		"the system's":        {FindServer{URL: url}, &Registry{URL: url, CA: []string{made.CA.Cert}}, false},
+		"its own root": {FindServer{URL: url, CA: []string{made.CA.Cert}}, nil, true},
+		"another root": {FindServer{URL: url, CA: []string{other.CA.Cert}}, nil, false},
+		"the system's": {FindServer{URL: url}, &Registry{URL: url, CA: []string{made.CA.Cert}}, false},
+		"its own root, at the URL of the option": {FindServer{CA: []string{made.CA.Cert}},
+			&Registry{URL: url, CA: []string{other.CA.Cert}}, true},
+		"another root, at the URL of the option": {FindServer{CA: []string{other.CA.Cert}},
+			&Registry{URL: url, CA: []string{made.CA.Cert}}, false},
 		"those of the option": {FindServer{}, &Registry{URL: url, CA: []string{made.CA.Cert}}, true},
 	} {
 		f := &Find{Registries: []FindServer{tc.server}}
