@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/url"
 	"strconv"
+	"sync"
 
 	"github.com/aip-gateway/aip-gateway/acps/adp"
 	"github.com/aip-gateway/aip-gateway/acps/locate"
@@ -285,9 +286,10 @@ var errDisabled = task.Errorf(task.AgentTimeout, "the agent is not active at its
 
 // lost has f called when a registry says that the agent is not active.
 func (f *agentFinder) lost(call func(*task.Error)) (stop func()) {
+	once := sync.OnceFunc(func() { call(errDisabled) })
 	stops := make([]func() bool, len(f.feeds))
 	for i, feed := range f.feeds {
-		stops[i] = context.AfterFunc(feed.Active(f.aic), func() { call(errDisabled) })
+		stops[i] = context.AfterFunc(feed.Active(f.aic), once)
 	}
 	return func() {
 		for _, stop := range stops {

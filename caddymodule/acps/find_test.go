@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -290,11 +291,19 @@ func TestLost(t *testing.T) {
 	if err := <-why; err.Kind != task.AgentTimeout || err.Detail != "the agent is not active at its registry any more" {
 		t.Errorf("the turns end with %v", err)
 	}
+	stop()
+	// Of two registries that say so, one is enough.
 	one.Store(http.StatusForbidden)
 	if err := f.feeds[0].Ask(t.Context(), aicV2); err != nil {
 		t.Fatal(err)
 	}
-	stop()
+	synctest.Test(t, func(t *testing.T) {
+		var ends atomic.Int32
+		defer c.Turns.Lost(func(*task.Error) { ends.Add(1) })()
+		if synctest.Wait(); ends.Load() != 1 {
+			t.Errorf("a turn ends %d times", ends.Load())
+		}
+	})
 }
 
 // TestOwnRegistry: without a URL, a registry is that of the option registry, and is followed once.
