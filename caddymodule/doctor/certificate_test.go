@@ -130,6 +130,8 @@ func TestPairs(t *testing.T) {
 	old := issue(t, "old", root, isCA, valid(-9, -1))
 	site := issue(t, "site", middle, ofSite, uses(server), online)
 	late := issue(t, "late", old, ofSite)
+	soon := issue(t, "soon", root, isCA, valid(-90, 9)) // which is for its issuer to see to
+	next := issue(t, "next", soon, ofSite)
 	none := filepath.Join(t.TempDir(), "none.pem")
 	until := func(one *issuer) string { return "it is valid until " + stamp(one.cert.NotAfter) }
 	say := func(s Status, text string) Finding { return Finding{Check: CheckCertificate, Status: s, Text: text} }
@@ -147,6 +149,7 @@ func TestPairs(t *testing.T) {
 		{chainOf(t, site, middle, root), site, server, say(OK, until(site))},
 		{chainOf(t, site, root), site, server, say(Broken, "the certificate of site is not signed by the one that follows "+
 			"it in the file; put the site's own first, and behind each the one of its issuer")},
+		{chainOf(t, next, soon), next, server, say(OK, until(next))},
 		{site.file, site, server, say(Warning, "the file has only the certificate itself, and its issuer is no root of "+
 			"the system; add the certificate of its issuer behind it")},
 		{chainOf(t, late, old), late, server, say(Broken, "the certificate of old has expired on "+
