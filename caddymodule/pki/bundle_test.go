@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,12 +73,12 @@ func TestCertificatesOptionMistakes(t *testing.T) {
 // authority is one that is down where it says so.
 type authority struct {
 	*catest.CA
-	down bool
+	down atomic.Bool
 }
 
 // RoundTrip implements http.RoundTripper.
 func (a *authority) RoundTrip(r *http.Request) (*http.Response, error) {
-	if a.down {
+	if a.down.Load() {
 		return nil, os.ErrDeadlineExceeded
 	}
 	return a.CA.RoundTrip(r)
@@ -173,7 +174,7 @@ func TestFollowBundle(t *testing.T) {
 			if changes != step.changes || warns != step.warns {
 				t.Errorf("after %s, the log is\n%s", step.after, log.String())
 			}
-			from.down = step.down // at the next time
+			from.down.Store(step.down) // at the next time
 			if err := os.WriteFile(c.TrustBundle, []byte(old), 0o644); err != nil {
 				t.Fatal(err)
 			}
