@@ -138,7 +138,7 @@ func TestChecks(t *testing.T) {
 // TestChecksOfMany: a check of many logs reads the heads written since the last one, and asks for no log that was not.
 func TestChecksOfMany(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	const logs = 2*checkedHeads + 1
 	own := cluster(t, 1, natstest.Config{MaxPayload: 16 << 10})
