@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -62,6 +63,9 @@ func newSite(ctx context.Context, caddy string, memory int, attack bool) (_ *sit
 	}
 	s.gateway = exec.CommandContext(ctx, caddy, "run", "--config", path, "--adapter", "caddyfile")
 	s.gateway.Env = append(os.Environ(), "XDG_DATA_HOME="+s.Dir, "XDG_CONFIG_HOME="+s.Dir)
+	if few := runtime.NumCPU(); few < 4 { // as docs/production.md has it
+		s.gateway.Env = append(s.gateway.Env, fmt.Sprintf("GOMAXPROCS=%d", min(2*few, 4)))
+	}
 	if memory > 0 { // Caddy sets as much in a container
 		s.gateway.Env = append(s.gateway.Env, fmt.Sprintf("GOMEMLIMIT=%dMiB", memory*9/10))
 	}
