@@ -44,7 +44,7 @@ func (s *Store) pieces() (bounds [][]byte, err error) {
 		return nil, err
 	}
 	defer s.exit(&err)
-	if used := s.db.Metrics().DiskSpaceUsage(); uint64(s.sweeper.dropped)*2 < used {
+	if used := s.db.Metrics().DiskSpaceUsage(); uint64(s.sweeper.dropped.Load())*2 < used {
 		return nil, nil
 	}
 	// What was dropped last is in memory and in the journal only.

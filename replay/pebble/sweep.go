@@ -36,7 +36,7 @@ type sweeper struct {
 	next    atomic.Uint64 // stamp of the next sweep; 0 during a sweep
 	sooner  chan struct{} // signals that the next sweep must come earlier
 	ended   chan struct{} // closed when the sweep has ended
-	dropped int64         // bytes dropped since their room was given back; of the sweep alone
+	dropped atomic.Int64  // bytes dropped since their room was given back
 
 	counting sync.RWMutex // held for reading by an Append ending its log, for writing while size begins anew
 }
@@ -74,7 +74,7 @@ func (s *Store) sweep() {
 	defer close(w.ended)
 	from := stamp(0) // no log is to be dropped earlier; the index is full of tombstones there
 	counted := false // w.size is the size of all ended logs, and not only of those ended since the store was opened
-	seen := int64(0) // w.dropped when the store rested last
+	seen := int64(0) // dropped when the store rested last
 	for {
 		reopened := s.Reopened()
 		w.next.Store(0)
@@ -112,7 +112,8 @@ func (s *Store) sweep() {
 				next = 0
 			}
 			wait := max(time.Until(next.time()), time.Until(pause))
-			rests := w.dropped >= restBytes && w.dropped > seen && wait > restTime
+			dropped := w.dropped.Load()
+			rests := dropped >= restBytes && dropped > seen && wait > restTime
 			if rests {
 				wait = restTime
 			}
@@ -123,8 +124,9 @@ func (s *Store) sweep() {
 				if sooner = rests; !rests {
 					break
 				}
-				if seen = w.dropped; s.giveBack() {
-					w.dropped, seen = 0, 0
+				if seen = dropped; s.giveBack() {
+					w.dropped.Add(-dropped)
+					seen = 0
 				}
 			case <-w.sooner:
 			}
@@ -309,7 +311,7 @@ func (s *Store) drop(logs []expiry) (err error) {
 		return err
 	}
 	s.sweeper.size.Add(-size)
-	s.sweeper.dropped += size
+	s.sweeper.dropped.Add(size)
 	for i, l := range held {
 		l.publish(heads[i], nil)
 		if heads[i].First > 0 {
