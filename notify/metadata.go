@@ -41,7 +41,7 @@ type hook struct {
 	Webhook  task.Webhook `json:"-"`
 	Record   uint64       `json:"record"`             // number of its record; 0 before it is stored
 	Size     int          `json:"size"`               // of its record
-	Revision uint64       `json:"revision,omitempty"` // the number of times it was replaced
+	Revision uint64       `json:"revision,omitempty"` // the number of times its receiver was replaced
 	SetAfter uint64       `json:"setAfter"`           // number of the last event before it was set
 	Cursor   uint64       `json:"cursor"`             // number of the last record without need of a further attempt
 

@@ -68,14 +68,21 @@ func (e *Engine) Set(ctx context.Context, log string, w task.Webhook, at At) (ta
 			return false, noSuchWebhook(task.InvalidParams)
 		}
 		m.forget(h)
+		if !sameReceiver(&h.Webhook, &w) {
+			h.Revision++
+		}
 		h.replace(w)
-		h.Revision++
 		h.Disabled, h.DisabledAt = "", time.Time{}
 		if m.pending(h) {
 			h.Next = now // its receiver may be another one
 		}
 		return true, nil
 	})
+}
+
+// sameReceiver reports whether two webhooks are received by the same one. Then an attempt under way counts for both.
+func sameReceiver(a, b *task.Webhook) bool {
+	return a.URL == b.URL && a.Token == b.Token && a.Scheme == b.Scheme && a.Credentials == b.Credentials
 }
 
 // noSuchWebhook is the error of an unknown id. Its kind is InvalidParams if a webhook was to be replaced.

@@ -186,6 +186,32 @@ func TestChangedInFlight(t *testing.T) {
 	})
 }
 
+// TestNarrowedInFlight: an attempt in flight counts, also if its webhook is given other states meanwhile.
+func TestNarrowedInFlight(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		w := newWorld(t, memory())
+		defer w.e.Close()
+		w.sink.set(func(*notice) (time.Duration, int, error) { return 5 * time.Second, 200, nil })
+		l := w.task("a")
+		hook := w.hook(l.log, here, At{})
+		must(t, l.move(task.Accepted))
+		time.Sleep(2 * time.Second)
+		hook.States = []task.State{task.Accepted, task.Working}
+		if _, err := w.e.Narrow(t.Context(), l.log, hook, l.at()); err != nil {
+			t.Fatal(err)
+		}
+		must(t, l.move(task.Working))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if d := cmp.Diff([]task.State{task.Accepted, task.Working}, w.sink.history(t, here)); d != "" {
+			t.Error(d)
+		}
+		if n := len(w.sink.all()); n != 2 {
+			t.Errorf("%d notifications came, want 2", n)
+		}
+	})
+}
+
 // An outbox is dropped if its task never came. If it came, the outbox stays, even if nothing was delivered yet.
 func TestTaskNeverStarted(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {

@@ -90,7 +90,7 @@ func TestSubscribe(t *testing.T) {
 				t.Errorf("after the task, the answer is %s", got)
 			}
 			if n := len(notified); n != 0 {
-				t.Errorf("%d notifications have come again", n)
+				t.Errorf("%d notifications have come again: %s", n, <-notified)
 			}
 		})
 	}
