@@ -108,8 +108,11 @@ func accessLoggers(logs *caddyhttp.ServerLogConfig, r *http.Request) []string {
 		host = r.Host
 	}
 	list, ok := caddyhttp.GetVar(r.Context(), caddyhttp.AccessLoggerNameVarKey).([]any)
-	if !ok || !logsHost(logs, host) {
+	switch {
+	case !ok:
 		return loggersOfHost(logs, host)
+	case !logsHost(logs, host):
+		return nil
 	}
 	var names []string
 	for _, name := range list {
