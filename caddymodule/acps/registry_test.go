@@ -35,7 +35,7 @@ func readRegistry(text string) (r *Registry, err error) {
 // TestRegistry: what the option reads.
 func TestRegistry(t *testing.T) {
 	const url = "https://a.example"
-	for text, want := range map[string]*Registry{
+	conftest.Reads(t, map[string]*Registry{
 		"registry " + url: {URL: url},
 		"registry " + url + " {\nuser me hunter2\nca a.pem b.pem\npoll 5m\n}": {URL: url, User: "me", Password: "hunter2",
 			CA: []string{"a.pem", "b.pem"}, Poll: caddy.Duration(5 * time.Minute)},
@@ -46,14 +46,7 @@ func TestRegistry(t *testing.T) {
 			Ontology: &Ontology{Cert: "c.pem", Key: "k.pem", URL: "https://c.example"}},
 		"registry " + url + " {\noidc https://b.example me hunter2\n}": {URL: url, Issuer: "https://b.example",
 			ClientID: "me", ClientSecret: "hunter2"},
-	} {
-		got, err := readRegistry(text)
-		if err != nil {
-			t.Errorf("%q: %v", text, err)
-		} else if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", text, diff)
-		}
-	}
+	}, readRegistry)
 }
 
 // TestRegistryMistakes: what is said about each mistake in a Caddyfile.

@@ -38,7 +38,7 @@ func readQuota(text string) (policy.Quota, error) {
 func TestPolicy(t *testing.T) {
 	allow := func(m Match) *Policy { return &Policy{Rules: []Rule{{Effect: "allow", Match: m}}} }
 	claims := func(all map[string][]string) Match { return Match{Claim: all} }
-	for text, want := range map[string]*Policy{
+	conftest.Reads(t, map[string]*Policy{
 		"allow":      allow(Match{}),
 		"allow {\n}": allow(Match{}),
 		"dry_run":    {DryRun: true},
@@ -59,14 +59,7 @@ func TestPolicy(t *testing.T) {
 		"decide http://a.example/v1/data/aip {\nallow_networks 10.0.0.0/8 ::1/128\nca a.pem b.pem\n" +
 			"client_cert c.pem k.pem\n}": {Decide: &DecisionPoint{URL: "http://a.example/v1/data/aip",
 			AllowNetworks: []string{"10.0.0.0/8", "::1/128"}, CA: []string{"a.pem", "b.pem"}, Cert: "c.pem", Key: "k.pem"}},
-	} {
-		got, err := readPolicy(text)
-		if err != nil {
-			t.Errorf("%q: %v", text, err)
-		} else if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", text, diff)
-		}
-	}
+	}, readPolicy)
 }
 
 // TestConditions: each condition is one option, under its name in JSON, of a rule as of a quota.
@@ -188,7 +181,7 @@ func TestMatch(t *testing.T) {
 
 // TestQuota: what each option sets, and nothing where it is left out.
 func TestQuota(t *testing.T) {
-	for text, want := range map[string]policy.Quota{
+	conftest.Reads(t, map[string]policy.Quota{
 		"quota free":                      {Name: "free"},
 		"quota free {\ncalls \"\"\n}":     {Name: "free"},
 		"quota free {\ncalls 600/m\n}":    {Name: "free", Calls: policy.Rate{N: 600, Per: time.Minute, Burst: 10}},
@@ -199,14 +192,7 @@ func TestQuota(t *testing.T) {
 			Streams: 4, Bytes: 1_000_000, DryRun: true,
 			Match: policy.Match{Command: []string{"start"}, Claim: map[string][]string{"plan": {"free"}}},
 		},
-	} {
-		got, err := readQuota(text)
-		if err != nil {
-			t.Errorf("%q: %v", text, err)
-		} else if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", text, diff)
-		}
-	}
+	}, readQuota)
 }
 
 // TestQuotaMistakes: what is said about each mistake. Of several limits, the first wrong one is named.

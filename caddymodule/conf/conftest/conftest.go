@@ -19,6 +19,19 @@ func Parser(text string) *conf.Parser {
 	return p
 }
 
+// Reads holds that read reads each text as the value that stands there.
+func Reads[T any](t *testing.T, texts map[string]T, read func(text string) (T, error)) {
+	t.Helper()
+	for text, want := range texts {
+		got, err := read(text)
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+		} else if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
 // Refuses holds that read refuses each text of mistakes, and that its error is the one that stands there.
 func Refuses(t *testing.T, mistakes map[string]string, read func(text string) error) {
 	t.Helper()
