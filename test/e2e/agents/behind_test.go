@@ -13,10 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/task"
-	"github.com/aip-gateway/aip-gateway/test/e2e/site"
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/test/e2e/site"
 )
 
 // TestPartnerBehindTLS has a gateway command a Partner as its Leader: over mTLS, with the certificate that it was
@@ -64,7 +66,8 @@ func TestPartnerBehindTLS(t *testing.T) {
 	c.Complete("t1")
 	// The Partner behind has a task of its own, for the gateway, and gets the Leader's command.
 	transport := &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: site.Trusted(t), Certificates: []tls.Certificate{site.KeyPair(t, pki.Leader)}},
+		TLSClientConfig: &tls.Config{RootCAs: site.Trusted(t),
+			Certificates: []tls.Certificate{devpkitest.KeyPair(t, pki.Leader)}},
 	}
 	defer transport.CloseIdleConnections()
 	web := &http.Client{Transport: transport, Timeout: site.Patience}

@@ -13,10 +13,12 @@ import (
 	"testing"
 
 	"github.com/a2aproject/a2a-go/v2/a2apb/v1"
-	"github.com/aip-gateway/aip-gateway/test/e2e/site"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
+	"github.com/aip-gateway/aip-gateway/test/e2e/site"
 )
 
 // TestGRPC: callers of gRPC are those of their certificates, and what is wrong with a call is a status.
@@ -27,7 +29,7 @@ func TestGRPC(t *testing.T) {
 		Handle: "aip_gateway a2a/legacy http://" + agent + " {\n\t\tcallers a2a\n\t}"})
 	p := site.Certificates(t)
 	ctx := site.Within(t, 3*site.Patience)
-	mine := site.GRPCCaller(t, s, site.KeyPair(t, p.Leader))
+	mine := site.GRPCCaller(t, s, devpkitest.KeyPair(t, p.Leader))
 	sent, err := mine.SendMessage(ctx, site.GRPCMessage("hello"))
 	if err != nil || sent.GetTask().GetStatus().GetState() != a2apb.TaskState_TASK_STATE_COMPLETED {
 		t.Fatalf("got %v, %v", sent, err)
@@ -41,7 +43,7 @@ func TestGRPC(t *testing.T) {
 		code codes.Code
 	}{
 		"another Leader": {func() error {
-			_, err := site.GRPCCaller(t, s, site.KeyPair(t, p.LeaderV1)).GetTask(ctx, id)
+			_, err := site.GRPCCaller(t, s, devpkitest.KeyPair(t, p.LeaderV1)).GetTask(ctx, id)
 			return err
 		}, codes.NotFound},
 		"no certificate": {func() error { _, err := site.GRPCCaller(t, s).GetTask(ctx, id); return err },
@@ -69,7 +71,7 @@ func TestGRPC(t *testing.T) {
 
 	// What no client sends.
 	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{
-		RootCAs: site.Trusted(t), Certificates: []tls.Certificate{site.KeyPair(t, p.Leader)},
+		RootCAs: site.Trusted(t), Certificates: []tls.Certificate{devpkitest.KeyPair(t, p.Leader)},
 	}}
 	defer transport.CloseIdleConnections()
 	for name, tt := range map[string]struct {
@@ -127,7 +129,7 @@ func TestGRPCCrash(t *testing.T) {
 	agents, agent := site.SampleAgent(t)
 	c := site.Config{Handle: "aip_gateway a2a/legacy http://" + agent + " {\n\t\tcallers a2a\n\t}"}
 	s := site.Serve(t, c)
-	pair := site.KeyPair(t, site.Certificates(t).Leader)
+	pair := devpkitest.KeyPair(t, site.Certificates(t).Leader)
 	ctx, cancel := context.WithCancel(site.Within(t, 3*site.Patience))
 	defer cancel()
 	stream, err := site.GRPCCaller(t, s, pair).SendStreamingMessage(ctx, site.GRPCMessage("stream 80 50"))

@@ -8,9 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/test/e2e/site"
-	"github.com/tidwall/gjson"
 )
 
 // TestDisabledPartner disables a Partner at its registry, which the gateway hears by the registry's feed: over every
@@ -31,7 +33,7 @@ func TestDisabledPartner(t *testing.T) {
 	m.Start(m.Config)
 	g := site.NewGroup(t, b, "disabled", pki.Leader)
 	g.Join(m)
-	alice := site.KeyPair(t, pki.Leader)
+	alice := devpkitest.KeyPair(t, pki.Leader)
 	streams, calls := openEach(t, m.Site, alice)
 	c := m.CalledBy(pki.Leader)
 	c.Start("kept", "hello")

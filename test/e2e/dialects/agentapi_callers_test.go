@@ -13,11 +13,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aip-gateway/aip-gateway/cli/devpki"
-	"github.com/aip-gateway/aip-gateway/cli/leader"
-	"github.com/aip-gateway/aip-gateway/test/e2e/site"
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/cli/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
+	"github.com/aip-gateway/aip-gateway/cli/leader"
+	"github.com/aip-gateway/aip-gateway/test/e2e/site"
 )
 
 // agentAPISite is a site without certificates that speaks the Agent API, beside the one with certificates. Both are
@@ -153,7 +155,7 @@ func agentAPIOf(t *testing.T, mount string, files ...devpki.File) *agentAPI {
 	t.Helper()
 	config := &tls.Config{RootCAs: site.Trusted(t), MinVersion: tls.VersionTLS12}
 	for _, f := range files {
-		config.Certificates = append(config.Certificates, site.KeyPair(t, f))
+		config.Certificates = append(config.Certificates, devpkitest.KeyPair(t, f))
 	}
 	a := newAgentAPIOf(t, mount)
 	transport := &http.Transport{TLSClientConfig: config}

@@ -10,13 +10,15 @@ import (
 	"testing"
 
 	"github.com/a2aproject/a2a-go/v2/a2apb/v1"
-	"github.com/aip-gateway/aip-gateway/identity"
-	"github.com/aip-gateway/aip-gateway/internal/aunpeer"
-	"github.com/aip-gateway/aip-gateway/test/e2e/site"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
+	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/aunpeer"
+	"github.com/aip-gateway/aip-gateway/test/e2e/site"
 )
 
 // manyFronts is one Partner that callers reach by gRPC, by AUN and by a group.
@@ -58,7 +60,7 @@ func newManyFronts(t *testing.T) *manyFronts {
 	c.Handle = strings.Replace(c.Handle, "callers aip aun", "callers aip a2a aun", 1)
 	f.Start(c)
 	f.Awake()
-	f.rpc = site.GRPCCaller(t, f.Site, site.KeyPair(t, site.Certificates(t).Leader))
+	f.rpc = site.GRPCCaller(t, f.Site, devpkitest.KeyPair(t, site.Certificates(t).Leader))
 	f.aun = f.Online("alice.aid.test")
 	f.member = &site.Member{Site: f.Site, AIC: string(aic), Config: c}
 	f.group = site.NewGroup(t, b, "fronts", site.Certificates(t).LeaderV1)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/internal/freeport"
 	"github.com/aip-gateway/aip-gateway/internal/rabbittest"
 	"github.com/aip-gateway/aip-gateway/test/e2e/site"
@@ -145,7 +146,7 @@ func TestInvitations(t *testing.T) {
 		}
 	})
 	for i, g := range inviting {
-		caller := site.CallerWith(t, off.URL(), g.AIC(), site.KeyPair(t, g.Certificate))
+		caller := site.CallerWith(t, off.URL(), g.AIC(), devpkitest.KeyPair(t, g.Certificate))
 		if _, refused := g.Invite(caller, g.Invitation()); refused == nil || refused.Code != -32007 {
 			t.Errorf("where groups are off, an invitation of v0%d is answered %+v", i+1, refused)
 		}

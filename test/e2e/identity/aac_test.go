@@ -13,11 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/test/e2e/site"
-	"github.com/aip-gateway/aip-gateway/trust/token/tokentest"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
+	"github.com/aip-gateway/aip-gateway/test/e2e/site"
+	"github.com/aip-gateway/aip-gateway/trust/token/tokentest"
 )
 
 const protected = "10001000011K912345E789ABCDEF2353" // the Partner of the tests of access tokens
@@ -87,7 +89,7 @@ func TestAAC(t *testing.T) {
 	t.Parallel()
 	a := serveAAC(t, nil)
 	leader := site.LeaderOf(t, a.URL())
-	leaf := site.KeyPair(t, site.Certificates(t).Leader).Leaf
+	leaf := devpkitest.KeyPair(t, site.Certificates(t).Leader).Leaf
 	other := string(site.Certificates(t).LeaderV1.AIC)
 	var tokens []string
 	sign := func(id string, changes map[string]any) string {
@@ -272,7 +274,7 @@ func TestAACSkill(t *testing.T) {
 func TestAACOverGRPC(t *testing.T) {
 	t.Parallel()
 	a := serveAAC(t, nil)
-	client := site.GRPCCaller(t, a.Site, site.KeyPair(t, site.Certificates(t).Leader))
+	client := site.GRPCCaller(t, a.Site, devpkitest.KeyPair(t, site.Certificates(t).Leader))
 	good := a.issuer.Sign(t, a.claims("grpc", nil))
 	for _, tt := range []struct {
 		token string

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/test/e2e/site"
 	"github.com/aip-gateway/aip-gateway/trust/token/tokentest"
 )
@@ -58,7 +59,7 @@ func TestProofs(t *testing.T) {
 		Store:  "store pebble " + s.InDir("store") + "\nidentities {\n" + aic + " key:reports\n}",
 		Handle: proxied("/near", "127.0.0.0/8 ::1/128") + proxied("/far", "192.0.2.0/24")})
 	client := site.CallerWith(t, s.URL(), "").HTTP
-	header := ":" + base64.StdEncoding.EncodeToString(site.KeyPair(t, p.Leader).Leaf.Raw) + ":"
+	header := ":" + base64.StdEncoding.EncodeToString(devpkitest.KeyPair(t, p.Leader).Leaf.Raw) + ":"
 	expires := time.Now().Add(time.Hour).Unix()
 	sign := func(aud, scope string) string {
 		return issuer.Sign(t, map[string]any{"sub": "alice", "aud": aud, "scope": scope, "exp": expires})

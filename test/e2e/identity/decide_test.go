@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/test/e2e/site"
 )
@@ -124,7 +125,7 @@ obliged := {"allow": true, "obligations": ["redact"]}
 	denied(at("allow"), site.CommandCall(task.Get, "t1"), "the document is undefined")
 	denied(at("allow"), site.CommandCall(task.Get, "none"), "the document is undefined")
 	denied(at("verdict"), site.CommandCall(task.Get, "t2"), "the library is closed")
-	other := site.CallerWith(t, s.URL()+"/verdict", string(p.LeaderV1.AIC), site.KeyPair(t, p.LeaderV1))
+	other := site.CallerWith(t, s.URL()+"/verdict", string(p.LeaderV1.AIC), devpkitest.KeyPair(t, p.LeaderV1))
 	denied(other, site.StartCall("o1", "hello"), "the library is closed")
 
 	// What a proxy before it lets be used again is not asked for again, and nothing else is.

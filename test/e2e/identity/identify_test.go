@@ -10,8 +10,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/aip-gateway/aip-gateway/test/e2e/site"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
+	"github.com/aip-gateway/aip-gateway/test/e2e/site"
 )
 
 // limiter is a rate limiter of somebody else, which forward_auth asks: each Leader may start two tasks.
@@ -69,8 +71,8 @@ func TestIdentify(t *testing.T) {
 		callers aip a2a
 		identity optional
 	}`})
-	mine := site.CallerWith(t, s.URL(), one, site.KeyPair(t, p.Leader))
-	others := site.CallerWith(t, s.URL(), two, site.KeyPair(t, p.LeaderV1))
+	mine := site.CallerWith(t, s.URL(), one, devpkitest.KeyPair(t, p.Leader))
+	others := site.CallerWith(t, s.URL(), two, devpkitest.KeyPair(t, p.LeaderV1))
 	stranger := site.CallerWith(t, s.URL(), one)
 	long := strings.Repeat("x", 200<<10)
 	start := func(leader, id, text string) string {

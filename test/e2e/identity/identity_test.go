@@ -10,10 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/cli/leader"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/test/e2e/site"
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestIdentity calls with certificates of all kinds, and in the name of others.
@@ -40,10 +42,10 @@ func TestIdentity(t *testing.T) {
 	}`})
 	callers := map[string]func(mount, sender string) *site.Caller{
 		"v02.00": func(mount, sender string) *site.Caller {
-			return site.CallerWith(t, mount, sender, site.KeyPair(t, p.Leader))
+			return site.CallerWith(t, mount, sender, devpkitest.KeyPair(t, p.Leader))
 		},
 		"v01.00": func(mount, sender string) *site.Caller {
-			return site.CallerWith(t, mount, sender, site.KeyPair(t, p.LeaderV1))
+			return site.CallerWith(t, mount, sender, devpkitest.KeyPair(t, p.LeaderV1))
 		},
 		"none": func(mount, sender string) *site.Caller { return site.CallerWith(t, mount, sender) },
 		"no AIC": func(mount, sender string) *site.Caller {
@@ -173,8 +175,8 @@ func TestLeadersAreIsolated(t *testing.T) {
 	agent := site.NewFakeAgent(t, nil)
 	s := site.Serve(t, site.Config{Handle: "aip_gateway a2a/legacy " + agent.URL})
 	p := site.Certificates(t)
-	one := site.CallerWith(t, s.URL(), string(p.Leader.AIC), site.KeyPair(t, p.Leader))
-	two := site.CallerWith(t, s.URL(), string(p.LeaderV1.AIC), site.KeyPair(t, p.LeaderV1))
+	one := site.CallerWith(t, s.URL(), string(p.Leader.AIC), devpkitest.KeyPair(t, p.Leader))
+	two := site.CallerWith(t, s.URL(), string(p.LeaderV1.AIC), devpkitest.KeyPair(t, p.LeaderV1))
 	one.Start("mine", "hello")
 	before := one.Get("mine")
 	for _, command := range []task.Command{task.Get, task.Continue, task.Complete, task.Cancel} {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/test/e2e/site"
 )
@@ -41,7 +42,7 @@ func TestPolicy(t *testing.T) {
 	}
 	s := site.Serve(t, with(""))
 	one := site.LeaderOf(t, s.URL())
-	guest := site.CallerWith(t, s.URL(), other, site.KeyPair(t, p.LeaderV1))
+	guest := site.CallerWith(t, s.URL(), other, devpkitest.KeyPair(t, p.LeaderV1))
 	if got := one.Start("t1", "hello"); got.Status.State != task.AwaitingCompletion {
 		t.Errorf("the task is %s", got.Status.State)
 	}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/internal/aunpeer"
 )
 
@@ -97,7 +98,7 @@ func (s *AUNSite) SDK(aid string) *aunpeer.SDK { return &aunpeer.SDK{Client: s.C
 
 // HTTP returns an HTTP client that takes the AUN side for every host.
 func (s *AUNSite) HTTP() *http.Client {
-	c := aunpeer.To(fmt.Sprintf("127.0.0.1:%d", s.Port), KeyPair(s.T, Certificates(s.T).CA).Leaf)
+	c := aunpeer.To(fmt.Sprintf("127.0.0.1:%d", s.Port), devpkitest.KeyPair(s.T, Certificates(s.T).CA).Leaf)
 	c.Transport.(*http.Transport).TLSClientConfig.ServerName = "localhost"
 	s.T.Cleanup(c.CloseIdleConnections)
 	return c

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/internal/aunpeer"
 )
 
@@ -32,7 +33,7 @@ func ServeBehind(t testing.TB, change ...func(*aunpeer.Gateway)) *AUNBehind {
 	}
 	far.Open()
 	server := httptest.NewUnstartedServer(far)
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{KeyPair(t, Certificates(t).Server)}}
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{devpkitest.KeyPair(t, Certificates(t).Server)}}
 	server.StartTLS()
 	t.Cleanup(func() {
 		far.Close()

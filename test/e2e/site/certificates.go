@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/identity"
 )
 
@@ -24,7 +25,7 @@ import (
 func Trusted(t testing.TB) *x509.CertPool {
 	t.Helper()
 	roots := x509.NewCertPool()
-	roots.AddCert(KeyPair(t, Certificates(t).CA).Leaf)
+	roots.AddCert(devpkitest.KeyPair(t, Certificates(t).CA).Leaf)
 	return roots
 }
 
@@ -49,16 +50,6 @@ func Certificates(t testing.TB) *devpki.PKI {
 	return pki.made
 }
 
-// KeyPair reads a certificate and its key.
-func KeyPair(t testing.TB, f devpki.File) tls.Certificate {
-	t.Helper()
-	pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pair
-}
-
 // Issue makes a client certificate of the shared root that devpki would not make.
 func Issue(t testing.TB, commonName string, names ...string) tls.Certificate {
 	t.Helper()
@@ -68,7 +59,7 @@ func Issue(t testing.TB, commonName string, names ...string) tls.Certificate {
 // IssueFor makes one that is valid for a time.
 func IssueFor(t testing.TB, lifetime time.Duration, commonName string, names ...string) tls.Certificate {
 	t.Helper()
-	ca := KeyPair(t, Certificates(t).CA)
+	ca := devpkitest.KeyPair(t, Certificates(t).CA)
 	template := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: commonName},
 		NotBefore:   time.Now().Add(-time.Hour),

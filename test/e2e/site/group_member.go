@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/identity"
 )
 
@@ -124,5 +125,5 @@ func (m *Member) IdentifyFor(lifetime time.Duration) devpki.File {
 // CalledBy returns a Leader at the member's gateway.
 func (m *Member) CalledBy(f devpki.File) *Caller {
 	m.T.Helper()
-	return CallerWith(m.T, m.URL(), string(f.AIC), KeyPair(m.T, f))
+	return CallerWith(m.T, m.URL(), string(f.AIC), devpkitest.KeyPair(m.T, f))
 }

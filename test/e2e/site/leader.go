@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/cli/leader"
 	"github.com/aip-gateway/aip-gateway/task"
 )
@@ -56,7 +57,7 @@ func (c *Caller) OverHTTP1() *Caller {
 func LeaderOf(t testing.TB, mount string) *Caller {
 	t.Helper()
 	f := Certificates(t).Leader
-	return CallerWith(t, mount, string(f.AIC), KeyPair(t, f))
+	return CallerWith(t, mount, string(f.AIC), devpkitest.KeyPair(t, f))
 }
 
 // Try sends a command. It must end, whichever way, soon after the time for which it asks to wait.

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/cli/leader"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/test/e2e/site"
@@ -125,7 +126,7 @@ func TestMemoryOfSlowReaders(t *testing.T) {
 				len(body),
 				body,
 			)
-			own := []tls.Certificate{site.KeyPair(t, site.Certificates(t).Leader)}
+			own := []tls.Certificate{devpkitest.KeyPair(t, site.Certificates(t).Leader)}
 			config := &tls.Config{RootCAs: site.Trusted(t), ServerName: "localhost", Certificates: own}
 			const readers = 80 // which would need more than maxResident, and can be served while a call waits for memory
 			var all sync.WaitGroup

@@ -12,9 +12,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aip-gateway/aip-gateway/test/e2e/site"
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
+	"github.com/aip-gateway/aip-gateway/test/e2e/site"
 )
 
 // TestOpenStreams lists streams over every transport, by the admin API and by caddy aip streams.
@@ -33,7 +35,7 @@ func TestOpenStreams(t *testing.T) {
 		o, _ := l.Open(t, transports[version], site.StreamBody(l.Sender, "start", "h"+version, "ask", ""))
 		o.Until("awaiting-input")
 	}
-	grpc, err := site.GRPCCaller(t, s, site.KeyPair(t, site.Certificates(t).Leader)).
+	grpc, err := site.GRPCCaller(t, s, devpkitest.KeyPair(t, site.Certificates(t).Leader)).
 		SendStreamingMessage(site.Within(t, 2*site.Patience), site.GRPCMessage("slow 60000"))
 	site.NoError(t, err)
 	sent, err := grpc.Recv()

@@ -16,10 +16,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/cli/leader"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/test/e2e/site"
-	"github.com/tidwall/gjson"
 )
 
 // ledger is an agent that remembers its tasks, and how often each was given to it.
@@ -329,7 +331,7 @@ func TestMaxRunsPerLeader(t *testing.T) {
 	under(3)
 	s.WaitFor(t, "turns wait for a free run of the agent")
 	f := site.Certificates(t).LeaderV1
-	start(site.CallerWith(t, s.URL(), string(f.AIC), site.KeyPair(t, f)), "t0")
+	start(site.CallerWith(t, s.URL(), string(f.AIC), devpkitest.KeyPair(t, f)), "t0")
 	under(4)
 	if _, most := agent.counted(); most != 4 {
 		t.Errorf("the agent had %d requests at once", most)

@@ -10,10 +10,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/aip-gateway/aip-gateway/cli/devpki"
-	"github.com/aip-gateway/aip-gateway/test/e2e/site"
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/cli/devpki"
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
+	"github.com/aip-gateway/aip-gateway/test/e2e/site"
 )
 
 // remembering is an agent of A2A, of any version, that counts what it remembers of a conversation: each message and
@@ -140,7 +142,7 @@ func TestConversation(t *testing.T) {
 	sessions := make(map[string]string)
 	say := func(who string, of devpki.File) {
 		for _, mount := range mounts {
-			c := site.CallerWith(t, s.URL()+mount, string(of.AIC), site.KeyPair(t, of))
+			c := site.CallerWith(t, s.URL()+mount, string(of.AIC), devpkitest.KeyPair(t, of))
 			for dialect, send := range conversing {
 				name := mount + " for " + dialect
 				holds, as := send(c, sessions[name])

@@ -10,10 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aip-gateway/aip-gateway/task"
-	"github.com/aip-gateway/aip-gateway/test/e2e/site"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
+	"github.com/aip-gateway/aip-gateway/task"
+	"github.com/aip-gateway/aip-gateway/test/e2e/site"
 )
 
 func TestFlow(t *testing.T) {
@@ -24,8 +26,8 @@ func TestFlow(t *testing.T) {
 		name   string
 		leader *site.Caller
 	}{
-		{"v02.00", site.CallerWith(t, s.URL(), string(p.Leader.AIC), site.KeyPair(t, p.Leader))},
-		{"v01.00", site.CallerWith(t, s.URL(), string(p.LeaderV1.AIC), site.KeyPair(t, p.LeaderV1))},
+		{"v02.00", site.CallerWith(t, s.URL(), string(p.Leader.AIC), devpkitest.KeyPair(t, p.Leader))},
+		{"v01.00", site.CallerWith(t, s.URL(), string(p.LeaderV1.AIC), devpkitest.KeyPair(t, p.LeaderV1))},
 	} {
 		t.Run(profile.name, func(t *testing.T) {
 			t.Parallel()

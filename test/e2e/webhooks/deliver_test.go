@@ -16,11 +16,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/notify/sign"
 	"github.com/aip-gateway/aip-gateway/notify/sign/signtest"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/test/e2e/site"
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestWebhook proves that notifications have the order, the content and the header fields that they should.
@@ -149,7 +151,7 @@ func TestWebhookTLS(t *testing.T) {
 	agent := site.NewFakeAgent(t, nil)
 	p := site.Certificates(t)
 	for name, env := range map[string][]string{"trusted": {"SSL_CERT_FILE=" + p.CA.Cert}, "not trusted": nil} {
-		up := site.NewTLSSink(t, &tls.Config{Certificates: []tls.Certificate{site.KeyPair(t, p.Server)},
+		up := site.NewTLSSink(t, &tls.Config{Certificates: []tls.Certificate{devpkitest.KeyPair(t, p.Server)},
 			MinVersion: tls.VersionTLS12})
 		s := site.New(t)
 		s.Env = env

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/test/e2e/site"
 )
 
@@ -22,7 +23,7 @@ func TestWebhooksOfTwoLeaders(t *testing.T) {
 			Handle: "aip_gateway a2a/legacy " + agent.URL},
 	)
 	v1 := site.Certificates(t).LeaderV1
-	good, bad := site.LeaderOf(t, s.URL()), site.CallerWith(t, s.URL(), string(v1.AIC), site.KeyPair(t, v1))
+	good, bad := site.LeaderOf(t, s.URL()), site.CallerWith(t, s.URL(), string(v1.AIC), devpkitest.KeyPair(t, v1))
 
 	known := site.NewSink(t)
 	history := site.LeadWithWebhook(good, "known", known.Origin()+"/known")

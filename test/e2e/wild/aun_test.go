@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/internal/aunpeer"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/test/e2e/site"
@@ -83,7 +84,7 @@ func aunDirectly(t *testing.T, at string) (*site.AUNSite, *aunpeer.Client) {
 	s := &site.AUNSite{Site: &site.Site{T: t}, PKI: site.Must(site.AUNPKI())(t)}
 	c := s.Client("me.aid.test")
 	c.URL = at
-	ca := site.KeyPair(t, site.Certificates(t).CA).Leaf
+	ca := devpkitest.KeyPair(t, site.Certificates(t).CA).Leaf
 	c.HTTP = aunpeer.To(at[len("wss://"):len(at)-len("/aun")], ca)
 	t.Cleanup(c.HTTP.CloseIdleConnections)
 	return s, c

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/test/e2e/site"
 )
 
@@ -79,7 +80,7 @@ func newWildLeader(t *testing.T, at string) *wildLeader {
 func (l *wildLeader) client() *http.Client {
 	pki := site.Certificates(l.t)
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: site.Trusted(l.t),
-		Certificates: []tls.Certificate{site.KeyPair(l.t, pki.Leader)}}}
+		Certificates: []tls.Certificate{devpkitest.KeyPair(l.t, pki.Leader)}}}
 	l.t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport, Timeout: site.Patience}
 }

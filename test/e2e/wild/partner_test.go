@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aip-gateway/aip-gateway/cli/devpki/devpkitest"
 	"github.com/aip-gateway/aip-gateway/test/e2e/site"
 )
 
@@ -58,7 +59,8 @@ func partnerBy(rule wildPartnerRule) func(*testing.T) *wildServed {
 		p := &wildPartner{wildPartnerRule: rule, wildWork: newWildWork(), aic: string(pki.Server.AIC),
 			tasks: make(map[string]*wildTask)}
 		p.changed = sync.NewCond(&p.mu)
-		at := p.serve(t, &tls.Config{Certificates: []tls.Certificate{site.KeyPair(t, pki.Server)}, ClientCAs: site.Trusted(t),
+		at := p.serve(t, &tls.Config{Certificates: []tls.Certificate{devpkitest.KeyPair(t, pki.Server)},
+			ClientCAs:  site.Trusted(t),
 			ClientAuth: tls.RequireAndVerifyClientCert}, p.ServeHTTP)
 		plain := p.serve(t, nil, p.ServeHTTP)
 		return &wildServed{at: at, as: "aip/2 " + plain + "/rpc", told: p.told}
