@@ -116,17 +116,8 @@ func (st *stream) checkNew(ctx context.Context, since, last uint64) bool {
 		if f == nil {
 			return nil
 		}
-		f.mu.Lock()
-		before := f.seq
-		f.mu.Unlock()
-		switch {
-		case m.seq <= before:
-		case len(m.data) > 0 && !isWhole(m.data):
-			if !st.checkLeader(ctx, f, before) {
-				return replay.ErrUnavailable
-			}
-		case f.receiveHead(m.data, m.seq):
-			st.found(f, before)
+		if before := f.headSeq(); !st.show(f, m, before) && !st.checkLeader(ctx, f, before) {
+			return replay.ErrUnavailable
 		}
 		return nil
 	})
@@ -143,9 +134,7 @@ func (st *stream) checkLogs(ctx context.Context, logs []*followed, since, last u
 	for _, f := range logs {
 		subject := st.headSubject(f.log)
 		subjects, asked[subject] = append(subjects, subject), f
-		f.mu.Lock()
-		before[subject] = f.seq
-		f.mu.Unlock()
+		before[subject] = f.headSeq()
 	}
 	heads, err := st.lastOf(ctx, subjects, since)
 	if err != nil {
@@ -161,18 +150,12 @@ func (st *stream) checkLogs(ctx context.Context, logs []*followed, since, last u
 			current = m.seq >= last // else the answering replica lags
 			continue
 		}
-		f, seq := asked[m.subject], before[m.subject]
-		switch {
-		case f == nil:
-		case m.seq <= seq:
+		if f := asked[m.subject]; f == nil {
+			continue
+		} else if st.show(f, m, before[m.subject]) {
 			delete(left, m.subject)
-		case len(m.data) > 0 && !isWhole(m.data):
+		} else {
 			left[m.subject] = f
-		default:
-			delete(left, m.subject)
-			if f.receiveHead(m.data, m.seq) {
-				st.found(f, seq)
-			}
 		}
 	}
 	for subject, f := range left {
@@ -181,6 +164,19 @@ func (st *stream) checkLogs(ctx context.Context, logs []*followed, since, last u
 		}
 	}
 	return current
+}
+
+// show has the readers of a log read a head that a check has read. seq is the sequence of the head known before. It
+// reports whether that is all: the leader must be asked for a head in several parts.
+func (st *stream) show(f *followed, m message, seq uint64) bool {
+	switch {
+	case m.seq <= seq:
+	case len(m.data) > 0 && !isWhole(m.data):
+		return false
+	case f.receiveHead(m.data, m.seq):
+		st.found(f, seq)
+	}
+	return true
 }
 
 // checkLeader looks at the leader's head of a log. seq is the sequence of the head known before. It reports whether the

@@ -168,6 +168,13 @@ func (f *followed) state(after uint64) (*head, []replay.Record) {
 	return f.head, tail[:len(tail):len(tail)]
 }
 
+// headSeq returns the sequence of the head; 0 if none is known.
+func (f *followed) headSeq() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.seq
+}
+
 // update sets the head. It reports whether readers have something new to read.
 func (f *followed) update(h *head, seq uint64) bool {
 	f.mu.Lock()
