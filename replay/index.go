@@ -5,8 +5,8 @@ package replay
 import (
 	"cmp"
 	"container/heap"
-	"container/list"
 	"context"
+	"hash/maphash"
 	"slices"
 	"strings"
 	"time"
@@ -15,43 +15,89 @@ import (
 // Index is for drivers that keep the heads of all logs in memory. It finds logs by the beginnings of their names, in
 // lists, and by time, all kept in order. And it knows the ended log to be dropped next. V is the driver's own part of a
 // log. A lock of the driver's guards it.
+//
+// It is made for many logs that rest: it packs the heads of all but the logs set last, and has the names of lists in
+// the heads alone. A place in a list has a hash of the list's name, and whether the log is in the list is looked up in
+// its head.
 type Index[V any] struct {
 	settings Settings
+	awake    int // see NewIndex
+	seed     maphash.Seed
 	logs     map[string]*Indexed[V]
-	names    order[string]                // of logs
-	lists    map[string]*order[ListedLog] // by name; none is empty
-	ended    list.List                    // ended logs, the most recently used in front
-	expiring expiryHeap[V]                // the same logs, the next to be dropped in front
-	due      map[byte]*order[DueLog]      // logs with a DueAt, by class
-	size     int64                        // bytes of all logs
-	idle     int64                        // bytes of the ended logs
+	names    order[*Indexed[V]]
+	listed   order[place[V]] // by the hashes of lists; as Store.Listed yields them
+	due      order[place[V]] // by class; as Store.Due yields them
+	packer   packer
+	ready    []set[V]      // logs with a head that is not packed, as they were set; not used if awake is 0
+	last     *ending[V]    // the ended log used least recently, of a ring: before it comes the one used last
+	expiring expiryHeap[V] // the ended logs, the next to be dropped in front
+	size     int64         // bytes of all logs
+	idle     int64         // bytes of the ended logs
+
+	was, now []place[V] // memory of relist
 }
 
 // Indexed is one log of an Index. The driver reads its fields, and changes Value.
 type Indexed[V any] struct {
-	Name    string
-	Head    Head
-	Expires time.Time // when it is dropped; zero while it has not ended
-	Dropped bool      // no longer in the index
-	Value   V
+	Name  string
+	Value V
 
-	size     int64
-	use      *list.Element // in Index.ended; nil while it has not ended
-	expiring int           // its place in Index.expiring
+	head   *Head      // nil while it is packed
+	packed string     // the head
+	size   int64      // -1 when it is dropped
+	ended  *ending[V] // nil while it has not ended
+}
+
+// ending is an ended log.
+type ending[V any] struct {
+	log          *Indexed[V]
+	expires      int64 // when it is dropped, Unix time, ns
+	newer, older *ending[V]
+	at           int // in Index.expiring
+}
+
+// place is the place of a log in a list, or among those of its class that are due.
+type place[V any] struct {
+	key  uint32 // hash of the list, or class
+	nsec int32
+	sec  int64
+	log  *Indexed[V]
+}
+
+// set is a log as it was set.
+type set[V any] struct {
+	log      *Indexed[V]
+	revision uint64
 }
 
 // indexPage is the number of logs in a page of Entries or Listed.
 const indexPage = 256
 
-// NewIndex returns an empty index.
-func NewIndex[V any](s Settings) *Index[V] {
+// NewIndex returns an empty index. The heads of about the awake logs set last are ready for use, and the others are
+// packed; 0 packs none.
+func NewIndex[V any](s Settings, awake int) *Index[V] {
 	return &Index[V]{
 		settings: s.WithDefaults(),
+		awake:    awake,
+		seed:     maphash.MakeSeed(),
 		logs:     make(map[string]*Indexed[V]),
-		names:    order[string]{compare: cmp.Compare[string]},
-		lists:    make(map[string]*order[ListedLog]),
-		due:      make(map[byte]*order[DueLog]),
+		names:    order[*Indexed[V]]{compare: func(a, b *Indexed[V]) int { return strings.Compare(a.Name, b.Name) }},
+		listed: order[place[V]]{compare: func(a, b place[V]) int {
+			return cmp.Or(cmp.Compare(a.key, b.key), b.compareTime(a), strings.Compare(a.log.Name, b.log.Name))
+		}},
+		due: order[place[V]]{compare: func(a, b place[V]) int {
+			return cmp.Or(cmp.Compare(a.key, b.key), a.compareTime(b), strings.Compare(a.log.Name, b.log.Name))
+		}},
 	}
+}
+
+// at returns the place of a log.
+func at[V any](key uint32, t time.Time, l *Indexed[V]) place[V] {
+	return place[V]{key, int32(t.Nanosecond()), t.Unix(), l}
+}
+
+func (p place[V]) compareTime(other place[V]) int {
+	return cmp.Or(cmp.Compare(p.sec, other.sec), cmp.Compare(p.nsec, other.nsec))
 }
 
 // Configure changes the settings. An ended log keeps the retention it ended with.
@@ -63,109 +109,182 @@ func (x *Index[V]) Settings() Settings { return x.settings }
 // Get returns a log; nil if there is none.
 func (x *Index[V]) Get(name string) *Indexed[V] { return x.logs[name] }
 
+// Len returns the number of logs.
+func (x *Index[V]) Len() int { return len(x.logs) }
+
 // Open returns the number of bytes of the logs that have not ended.
 func (x *Index[V]) Open() int64 { return x.size - x.idle }
 
+// Head returns the head of a log; the zero one before Set.
+func (x *Index[V]) Head(l *Indexed[V]) Head {
+	if l.head != nil {
+		return *l.head
+	}
+	return x.packer.unpack(l.Name, l.packed)
+}
+
 // Set gives a log its next head, and its size in bytes. A log with a new name is added. A log that ends is dropped
-// after the retention, or at its Expires, if set.
-func (x *Index[V]) Set(l *Indexed[V], h Head, size int64) {
+// when it expires; the zero time stands for the end of the retention.
+func (x *Index[V]) Set(l *Indexed[V], h Head, size int64, expires time.Time) {
 	if x.logs[l.Name] != l {
 		x.logs[l.Name] = l
-		x.names.add(l.Name)
+		x.names.add(l)
 	}
-	x.relist(l, h.Lists)
+	was := x.Head(l)
+	x.relist(l, was.Lists, h.Lists)
 	x.size += size - l.size
-	if l.use != nil {
+	if l.ended != nil {
 		x.idle += size - l.size
 	}
 	h.DueAt = h.DueAt.Round(0) // by the wall clock alone: with the readings of two clocks, times have no order
-	x.reschedule(l, h.DueAt)
-	l.Head, l.size = h, size
-	if !h.Ended.IsZero() && l.use == nil {
+	x.reschedule(l, was.DueAt, h.DueAt)
+	l.size = size
+	x.wake(l, h)
+	if !h.Ended.IsZero() && l.ended == nil {
 		x.idle += size
-		if l.Expires.IsZero() {
-			l.Expires = h.Ended.Add(x.settings.Retention)
+		if expires.IsZero() {
+			expires = h.Ended.Add(x.settings.Retention)
 		}
-		l.use = x.ended.PushFront(l)
-		heap.Push(&x.expiring, l)
+		l.ended = &ending[V]{log: l, expires: expires.UnixNano()}
+		x.use(l.ended)
+		heap.Push(&x.expiring, l.ended)
+	}
+}
+
+// wake gives a log its head, and packs the one of another log that rests.
+func (x *Index[V]) wake(l *Indexed[V], h Head) {
+	if l.head != nil {
+		*l.head = h
+		return
+	}
+	l.head, l.packed = new(Head), ""
+	*l.head = h // h itself would be moved to the heap in every call
+	if x.awake == 0 {
+		return
+	}
+	x.ready = append(x.ready, set[V]{l, h.Revision})
+	for len(x.ready) > x.awake {
+		next := x.ready[0]
+		x.ready = x.ready[1:]
+		switch {
+		case next.log.Dropped() || next.log.head == nil:
+		case next.log.head.Revision != next.revision: // set again meanwhile
+			x.ready = append(x.ready, set[V]{next.log, next.log.head.Revision})
+		default:
+			next.log.packed, next.log.head = x.packer.pack(next.log.Name, next.log.head), nil
+		}
 	}
 }
 
 // Size returns the size given to the log by Set.
 func (l *Indexed[V]) Size() int64 { return l.size }
 
-// Remove removes a log.
+// Dropped reports whether the log is no longer in the index.
+func (l *Indexed[V]) Dropped() bool { return l.size < 0 }
+
+// Expires returns when the log is dropped; the zero time while it has not ended.
+func (l *Indexed[V]) Expires() time.Time {
+	if l.ended == nil {
+		return time.Time{}
+	}
+	return time.Unix(0, l.ended.expires)
+}
+
+// Remove removes a log. It keeps its head.
 func (x *Index[V]) Remove(l *Indexed[V]) {
-	l.Dropped = true
-	x.size -= l.size
+	h := x.Head(l)
+	l.head, l.packed = &h, ""
 	delete(x.logs, l.Name)
-	x.names.remove(l.Name)
-	x.relist(l, nil)
-	x.reschedule(l, time.Time{})
-	if l.use != nil {
+	x.names.remove(l)
+	x.relist(l, h.Lists, nil)
+	x.reschedule(l, h.DueAt, time.Time{})
+	x.size -= l.size
+	if l.ended != nil {
 		x.idle -= l.size
-		x.ended.Remove(l.use)
-		heap.Remove(&x.expiring, l.expiring)
+		x.unlink(l.ended)
+		heap.Remove(&x.expiring, l.ended.at)
+		l.ended = nil
 	}
+	l.size = -1
 }
 
-// relist moves a log to other lists than those in its head.
-func (x *Index[V]) relist(l *Indexed[V], lists []Listing) {
-	if slices.Equal(l.Head.Lists, lists) {
+// hash returns the key of the places in a list.
+func (x *Index[V]) hash(list string) uint32 { return uint32(maphash.String(x.seed, list)) }
+
+// relist moves a log from some lists to others.
+func (x *Index[V]) relist(l *Indexed[V], was, now []Listing) {
+	if slices.Equal(was, now) {
 		return
 	}
-	for _, was := range l.Head.Lists {
-		if slices.Contains(lists, was) {
-			continue
-		}
-		in := x.lists[was.List]
-		if in.remove(ListedLog{Log: l.Name, At: was.At}); in.size == 0 {
-			delete(x.lists, was.List)
+	x.was, x.now = x.places(x.was[:0], l, was), x.places(x.now[:0], l, now)
+	for _, p := range x.was {
+		if !slices.Contains(x.now, p) {
+			x.listed.remove(p)
 		}
 	}
-	for _, now := range lists {
-		if slices.Contains(l.Head.Lists, now) {
-			continue
+	for _, p := range x.now {
+		if !slices.Contains(x.was, p) {
+			x.listed.add(p)
 		}
-		in := x.lists[now.List]
-		if in == nil {
-			in = &order[ListedLog]{compare: ListedLog.Compare}
-			x.lists[now.List] = in
-		}
-		in.add(ListedLog{Log: l.Name, At: now.At, Label: now.Label})
 	}
+	clear(x.was)
+	clear(x.now)
 }
 
-// reschedule makes a log due at another time than that in its head; zero for never.
-func (x *Index[V]) reschedule(l *Indexed[V], at time.Time) {
-	was := l.Head.DueAt
-	if was.Equal(at) {
+// places appends the places of a log in lists.
+func (x *Index[V]) places(all []place[V], l *Indexed[V], lists []Listing) []place[V] {
+	for i := range lists {
+		all = append(all, at(x.hash(lists[i].List), lists[i].At, l))
+	}
+	return all
+}
+
+// reschedule makes a log due at another time than before; zero for never.
+func (x *Index[V]) reschedule(l *Indexed[V], was, now time.Time) {
+	if was.Equal(now) {
 		return
 	}
-	in := x.due[l.Name[0]]
-	if in == nil {
-		in = &order[DueLog]{compare: DueLog.Compare}
-		x.due[l.Name[0]] = in
-	}
+	class := uint32(l.Name[0])
 	if !was.IsZero() {
-		in.remove(DueLog{Log: l.Name, At: was})
+		x.due.remove(at(class, was, l))
 	}
-	if !at.IsZero() {
-		in.add(DueLog{Log: l.Name, At: at})
+	if !now.IsZero() {
+		x.due.add(at(class, now, l))
 	}
+}
+
+// use makes an ended log the one used last.
+func (x *Index[V]) use(e *ending[V]) {
+	if x.last == nil {
+		e.newer, e.older, x.last = e, e, e
+		return
+	}
+	e.newer, e.older = x.last, x.last.older
+	e.older.newer, e.newer.older = e, e
+}
+
+func (x *Index[V]) unlink(e *ending[V]) {
+	if e.newer.older, e.older.newer = e.older, e.newer; x.last == e {
+		x.last = e.newer
+	}
+	if x.last == e {
+		x.last = nil
+	}
+	e.newer, e.older = nil, nil
 }
 
 // Touch makes l the log used last.
 func (x *Index[V]) Touch(l *Indexed[V]) {
-	if l.use != nil {
-		x.ended.MoveToFront(l.use)
+	if l.ended != nil {
+		x.unlink(l.ended)
+		x.use(l.ended)
 	}
 }
 
 // Expired returns a log whose time is over, and that is not pinned; nil if there is none.
 func (x *Index[V]) Expired(now time.Time) *Indexed[V] {
-	for len(x.expiring) > 0 && !x.expiring[0].Expires.After(now) {
-		if l := x.expiring[0]; !x.postpone(l, now) {
+	for len(x.expiring) > 0 && x.expiring[0].expires <= now.UnixNano() {
+		if l := x.expiring[0].log; !x.postpone(l, now) {
 			return l
 		}
 	}
@@ -175,8 +294,8 @@ func (x *Index[V]) Expired(now time.Time) *Indexed[V] {
 // Surplus returns the log to be dropped next because the ended logs take more than MaxSize, or all logs take more than
 // a capacity; nil if there is room. 0 is no capacity. For the capacity, the log set last is not dropped.
 func (x *Index[V]) Surplus(capacity int64, set *Indexed[V], now time.Time) *Indexed[V] {
-	for x.ended.Len() > 0 {
-		l := x.ended.Back().Value.(*Indexed[V])
+	for x.last != nil {
+		l := x.last.log
 		full := capacity > 0 && x.size > capacity && l != set
 		if !full && (x.settings.MaxSize <= 0 || x.idle <= x.settings.MaxSize) {
 			break
@@ -191,19 +310,24 @@ func (x *Index[V]) Surplus(capacity int64, set *Indexed[V], now time.Time) *Inde
 // Clear removes all logs, and returns them.
 func (x *Index[V]) Clear() map[string]*Indexed[V] {
 	logs := x.logs
-	*x = *NewIndex[V](x.settings)
+	*x = *NewIndex[V](x.settings, x.awake)
 	return logs
 }
 
 // postpone keeps an ended log, due to be dropped, for a while if it is pinned.
 func (x *Index[V]) postpone(l *Indexed[V], now time.Time) bool {
-	if x.lists[PinsOf(l.Name)] == nil {
+	pinned := false
+	for range x.in(PinsOf(l.Name), ListedLog{}) {
+		pinned = true
+		break
+	}
+	if !pinned {
 		return false
 	}
-	at, ok := x.settings.Postpone(l.Head.Ended, l.Expires, now)
+	at, ok := x.settings.Postpone(x.Head(l).Ended, l.Expires(), now)
 	if ok {
-		l.Expires = at
-		heap.Fix(&x.expiring, l.expiring)
+		l.ended.expires = at.UnixNano()
+		heap.Fix(&x.expiring, l.ended.at)
 		x.Touch(l)
 	}
 	return ok
@@ -219,15 +343,12 @@ func (x *Index[V]) Due(
 				return nil, false, err
 			}
 			defer unlock()
-			in := x.due[class]
-			if in == nil {
-				return due, false, nil
-			}
-			for l := range in.from(DueLog{At: from}) {
-				if l.At.After(until) {
+			end := at[V](uint32(class), until, nil)
+			for p := range x.due.from(at(uint32(class), from, &Indexed[V]{})) {
+				if p.key != end.key || p.compareTime(end) > 0 {
 					break
 				}
-				due = append(due, l)
+				due = append(due, DueLog{Log: p.log.Name, At: time.Unix(p.sec, int64(p.nsec))})
 			}
 			return due, false, nil
 		})
@@ -244,11 +365,11 @@ func (x *Index[V]) Entries(
 			from = max(prefix, after+"\x00") // the least greater name
 		}
 		pages(ctx, lock, unlock, yield, func(page []Entry) []Entry {
-			for name := range x.names.from(from) {
-				if !strings.HasPrefix(name, prefix) || len(page) == indexPage {
+			for l := range x.names.from(&Indexed[V]{Name: from}) {
+				if !strings.HasPrefix(l.Name, prefix) || len(page) == indexPage {
 					break
 				}
-				page, from = append(page, Entry{Log: name, Head: x.logs[name].Head}), name+"\x00"
+				page, from = append(page, Entry{Log: l.Name, Head: x.Head(l)}), l.Name+"\x00"
 			}
 			return page
 		})
@@ -262,25 +383,56 @@ func (x *Index[V]) Listed(
 	return func(yield func(ListedLog, error) bool) {
 		after := after
 		pages(ctx, lock, unlock, yield, func(page []ListedLog) []ListedLog {
-			in := x.lists[list]
-			if in == nil {
-				return page
-			}
-			rest := in.all
-			if after.Log != "" {
-				rest = in.from(after)
-			}
-			for l := range rest {
+			for l := range x.in(list, after) {
 				if len(page) == indexPage {
 					break
 				}
-				if after.Log == "" || after.Compare(l) < 0 {
-					page, after = append(page, l), l
-				}
+				page, after = append(page, l), l
 			}
 			return page
 		})
 	}
+}
+
+// in yields the logs of a list that come after one; the zero one comes before all.
+func (x *Index[V]) in(list string, after ListedLog) func(yield func(ListedLog) bool) {
+	return func(yield func(ListedLog) bool) {
+		key := x.hash(list)
+		from := place[V]{key: key, sec: 1<<63 - 1, log: &Indexed[V]{}}
+		if after.Log != "" {
+			from = at(key, after.At, &Indexed[V]{Name: after.Log})
+		}
+		for p := range x.listed.from(from) {
+			if p.key != key {
+				return
+			}
+			if after.Log != "" && x.listed.compare(p, from) == 0 {
+				continue
+			}
+			if l, ok := x.listing(p, list); ok && !yield(l) {
+				return
+			}
+		}
+	}
+}
+
+// listing returns the log at a place of a list; false if the place is in another list with the same key.
+func (x *Index[V]) listing(p place[V], list string) (ListedLog, bool) {
+	lists := x.lists(p.log)
+	for i := range lists {
+		if l := &lists[i]; l.List == list && l.At.Unix() == p.sec && l.At.Nanosecond() == int(p.nsec) {
+			return ListedLog{Log: p.log.Name, At: l.At, Label: l.Label}, true
+		}
+	}
+	return ListedLog{}, false
+}
+
+// lists returns the lists in the head of a log.
+func (x *Index[V]) lists(l *Indexed[V]) []Listing {
+	if l.head != nil {
+		return l.head.Lists
+	}
+	return x.packer.unpack(l.Name, l.packed).Lists
 }
 
 // pages is InPages for functions reading pages of indexPage while the driver is locked.
@@ -299,27 +451,27 @@ func pages[T any](
 }
 
 // expiryHeap implements heap.Interface. It orders ended logs by the time of their drop.
-type expiryHeap[V any] []*Indexed[V]
+type expiryHeap[V any] []*ending[V]
 
 func (h expiryHeap[V]) Len() int           { return len(h) }
-func (h expiryHeap[V]) Less(i, j int) bool { return h[i].Expires.Before(h[j].Expires) }
+func (h expiryHeap[V]) Less(i, j int) bool { return h[i].expires < h[j].expires }
 func (h expiryHeap[V]) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].expiring, h[j].expiring = i, j
+	h[i].at, h[j].at = i, j
 }
 
 // Push implements heap.Interface.
 func (h *expiryHeap[V]) Push(x any) {
-	l := x.(*Indexed[V])
-	l.expiring = len(*h)
-	*h = append(*h, l)
+	e := x.(*ending[V])
+	e.at = len(*h)
+	*h = append(*h, e)
 }
 
 // Pop implements heap.Interface.
 func (h *expiryHeap[V]) Pop() any {
 	last := len(*h) - 1
-	l := (*h)[last]
+	e := (*h)[last]
 	(*h)[last] = nil
 	*h = (*h)[:last]
-	return l
+	return e
 }

@@ -13,15 +13,16 @@ import (
 
 // TestDueCost finds the due logs by few comparisons among many logs due later.
 func TestDueCost(t *testing.T) {
-	x := NewIndex[struct{}](Settings{})
+	x := NewIndex[struct{}](Settings{}, 1)
 	now := time.Now()
 	const n = 1 << 14
 	for i := range n {
 		at := now.Add(time.Duration(i*7919%n) * time.Second)
-		x.Set(&Indexed[struct{}]{Name: fmt.Sprintf("t%05d", i)}, Head{DueAt: at}, 1)
+		x.Set(&Indexed[struct{}]{Name: fmt.Sprintf("t%05d", i)}, Head{DueAt: at}, 1, time.Time{})
 	}
 	compared := 0
-	x.due['t'].compare = func(a, b DueLog) int { compared++; return a.Compare(b) }
+	compare := x.due.compare
+	x.due.compare = func(a, b place[struct{}]) int { compared++; return compare(a, b) }
 	lock := func(context.Context) error { return nil }
 	for i := range 100 {
 		from := now.Add(time.Duration(i*n/100) * time.Second)

@@ -48,7 +48,7 @@ const smallLog = 4 << 10
 const readPage = 256
 
 // NewMemory returns an empty Memory.
-func NewMemory(s Settings) *Memory { return &Memory{index: NewIndex[memoryRecords](s)} }
+func NewMemory(s Settings) *Memory { return &Memory{index: NewIndex[memoryRecords](s, 0)} }
 
 // enter locks m and drops the expired logs. If it returns an error, m is not locked.
 func (m *Memory) enter(ctx context.Context) error {
@@ -78,7 +78,7 @@ func (m *Memory) Load(ctx context.Context, log string) (Head, []byte, []Record, 
 		return Head{}, nil, nil, ErrNotFound
 	}
 	m.index.Touch(l)
-	return l.Head, l.Value.snapshot, l.Value.page(0, len(l.Value.records)), nil
+	return m.index.Head(l), l.Value.snapshot, l.Value.page(0, len(l.Value.records)), nil
 }
 
 // Head implements Store. It is a use of the log, as Load is.
@@ -92,7 +92,7 @@ func (m *Memory) Head(ctx context.Context, log string) (Head, error) {
 		return Head{}, ErrNotFound
 	}
 	m.index.Touch(l)
-	return l.Head, nil
+	return m.index.Head(l), nil
 }
 
 // page returns at most n records after a number. They are a part of l.records; its elements never change.
@@ -126,7 +126,8 @@ func (m *Memory) append(ctx context.Context, a *Append) (*memoryLog, error) {
 	if l == nil {
 		l = &memoryLog{Name: a.Log}
 	}
-	head, err := a.Next(l.Head, time.Now())
+	before := m.index.Head(l)
+	head, err := a.Next(before, time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +148,7 @@ func (m *Memory) append(ctx context.Context, a *Append) (*memoryLog, error) {
 		first = head.First
 	}
 	snapshot := l.Value.snapshot
-	if head.First > max(l.Head.First, 1) {
+	if head.First > max(before.First, 1) {
 		snapshot = bytes.Clone(a.Snapshot)
 		head.Bytes = 0
 		for _, r := range kept {
@@ -171,7 +172,7 @@ func (m *Memory) append(ctx context.Context, a *Append) (*memoryLog, error) {
 		kept = append(kept, Record{Seq: first + uint64(i), Data: bytes.Clone(data)})
 	}
 	l.Value.snapshot, l.Value.records = snapshot, kept
-	m.index.Set(l, head, size)
+	m.index.Set(l, head, size, time.Time{})
 	m.evict(l)
 	return l, nil
 }

@@ -35,23 +35,24 @@ func (r *memoryReader) Next(ctx context.Context, _ Reserve) ([]Record, bool, err
 		}
 	}
 	l := r.log
-	if l == nil || l.Dropped {
+	if l == nil || l.Dropped() {
 		return nil, false, ErrNotFound
 	}
 	m.index.Touch(l)
-	if err := l.Head.Reach(r.after); err != nil {
+	head := m.index.Head(l)
+	if err := head.Reach(r.after); err != nil {
 		return nil, false, err
 	}
 	page := l.Value.page(r.after, readPage)
 	if len(page) == 0 {
-		if !l.Head.Ended.IsZero() {
+		if !head.Ended.IsZero() {
 			return nil, false, io.EOF
 		}
 		return nil, false, nil
 	}
 	r.after = page[len(page)-1].Seq
 	r.position.Move(r.after)
-	return page, r.after < l.Head.Last, nil
+	return page, r.after < head.Last, nil
 }
 
 // Wake implements Reader.
@@ -74,7 +75,11 @@ func (r *memoryReader) ready() bool {
 	m, l := r.store, r.log
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.closed || l.Dropped || !l.Head.Ended.IsZero() || l.Head.Last != r.after
+	if m.closed || l.Dropped() {
+		return true
+	}
+	head := m.index.Head(l)
+	return !head.Ended.IsZero() || head.Last != r.after
 }
 
 // Rewind implements Reader.
@@ -97,5 +102,5 @@ func (m *Memory) Unread(log string, seq uint64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l := m.index.Get(log)
-	return l != nil && l.Value.readers.Unread(l.Head.First, seq)
+	return l != nil && l.Value.readers.Unread(m.index.Head(l).First, seq)
 }

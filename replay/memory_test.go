@@ -19,6 +19,10 @@ func TestMemory(t *testing.T) {
 	open := func(_ *testing.T, s replay.Settings) replay.Store { return replay.NewMemory(s) }
 	t.Run("bubble", func(t *testing.T) { replaytest.Run(t, open, replaytest.Options{Bubble: true}) })
 	t.Run("real time", func(t *testing.T) { replaytest.Run(t, open, replaytest.Options{}) })
+	t.Run("packed", func(t *testing.T) {
+		replaytest.Run(t, func(_ *testing.T, s replay.Settings) replay.Store { return replay.NewPackedMemory(s) },
+			replaytest.Options{Bubble: true})
+	})
 }
 
 func BenchmarkMemory(b *testing.B) {

@@ -2,87 +2,124 @@
 
 package replay
 
-import "math/rand/v2"
+import "slices"
 
-// order is a set of values in their order, as a skip list: the cost of adding a value, removing one, or finding a place
-// grows with the logarithm of their number. Compare must be set before the first use.
+// order is a set of values in their order. It takes little more memory than the values: they are in runs, slices of at
+// most orderRun values. So the cost of adding a value, removing one, or finding a place is some comparisons, by the
+// logarithm of their number, and the move of a part of a run. Compare must be set before the first use.
 type order[T any] struct {
 	compare func(a, b T) int
-	first   [orderLevels]*orderNode[T] // of each level; each level has about a quarter of the nodes of the one below
+	runs    [][]T // in order, and none is empty
 	size    int
 }
 
-type orderNode[T any] struct {
-	value T
-	next  []*orderNode[T]  // on each level with the node
-	one   [1]*orderNode[T] // memory of next for a node on one level, as most are
-}
+// orderRun is the greatest number of values in a run, and orderSlack the most unused room at its end but for a quarter.
+const (
+	orderRun   = 256
+	orderSlack = 8
+)
 
-// orderLevels is enough for 4^12 values.
-const orderLevels = 12
-
-// before returns, for each level, the place of the pointer to the first node with a value not before v.
-func (o *order[T]) before(v T) (at [orderLevels]**orderNode[T]) {
-	if first := o.first[0]; first == nil || o.compare(first.value, v) >= 0 { // as for an event of now
-		for level := range at {
-			at[level] = &o.first[level]
+// find returns the place of the first value not before v: a run, and an index that may be the end of the run. It
+// reports whether this value is equal to v.
+func (o *order[T]) find(v T) (run, at int, found bool) {
+	low, high := 1, len(o.runs) // the runs before low begin before v, or are the first one
+	for low < high {
+		if middle := int(uint(low+high) >> 1); o.compare(o.runs[middle][0], v) > 0 {
+			high = middle
+		} else {
+			low = middle + 1
 		}
-		return at
 	}
-	next := o.first[:]
-	for level := orderLevels - 1; level >= 0; level-- {
-		for next[level] != nil && o.compare(next[level].value, v) < 0 {
-			next = next[level].next
-		}
-		at[level] = &next[level]
+	run = low - 1
+	if run < len(o.runs) {
+		at, found = slices.BinarySearchFunc(o.runs[run], v, o.compare)
 	}
-	return at
+	return run, at, found
 }
 
 // add adds a value, or replaces the one equal to it.
 func (o *order[T]) add(v T) {
-	at := o.before(v)
-	if n := *at[0]; n != nil && o.compare(n.value, v) == 0 {
-		n.value = v
+	run, at, found := o.find(v)
+	switch {
+	case found:
+		o.runs[run][at] = v
 		return
+	case len(o.runs) == 0:
+		o.runs = append(o.runs, nil)
+	case len(o.runs[run]) == orderRun:
+		run, at = o.split(run, at)
 	}
-	levels := 1
-	for levels < orderLevels && rand.Uint32N(4) == 0 {
-		levels++
+	all := o.runs[run]
+	if len(all) == cap(all) {
+		all = roomy(all)
 	}
-	n := &orderNode[T]{value: v}
-	if n.next = n.one[:]; levels > 1 {
-		n.next = make([]*orderNode[T], levels)
-	}
-	for level := range n.next {
-		n.next[level], *at[level] = *at[level], n
-	}
+	all = append(all, v)
+	copy(all[at+1:], all[at:])
+	all[at] = v
+	o.runs[run] = all
 	o.size++
+}
+
+// split makes room in a full run for a value. It returns the new place of the value. Values added in their order fill
+// their runs.
+func (o *order[T]) split(run, at int) (int, int) {
+	all := o.runs[run]
+	half := len(all) / 2
+	switch at {
+	case 0:
+		o.runs = slices.Insert(o.runs, run, nil)
+		return run, 0
+	case len(all):
+		o.runs = slices.Insert(o.runs, run+1, nil)
+		return run + 1, 0
+	}
+	o.runs[run] = roomy(all[:half])
+	o.runs = slices.Insert(o.runs, run+1, roomy(all[half:]))
+	if at > half {
+		return run + 1, at - half
+	}
+	return run, at
+}
+
+// roomy returns a copy of values with some room.
+func roomy[T any](values []T) []T {
+	return append(make([]T, 0, min(orderRun, len(values)+len(values)/4+orderSlack)), values...)
 }
 
 // remove removes the value equal to v, if there is one.
 func (o *order[T]) remove(v T) {
-	at := o.before(v)
-	n := *at[0]
-	if n == nil || o.compare(n.value, v) != 0 {
+	run, at, found := o.find(v)
+	if !found {
 		return
 	}
-	for level := range n.next {
-		*at[level] = n.next[level]
-	}
 	o.size--
-}
-
-// from yields the values from v on; v need not be one of them.
-func (o *order[T]) from(v T) func(yield func(T) bool) {
-	return func(yield func(T) bool) {
-		for n := *o.before(v)[0]; n != nil && yield(n.value); n = n.next[0] {
+	all := slices.Delete(o.runs[run], at, at+1)
+	o.runs[run] = all
+	for _, left := range []int{run - 1, run} { // join what fits into half a run
+		if left >= 0 && left+1 < len(o.runs) && len(o.runs[left])+len(o.runs[left+1]) <= orderRun/2 {
+			o.runs[left] = roomy(slices.Concat(o.runs[left], o.runs[left+1]))
+			o.runs = slices.Delete(o.runs, left+1, left+2)
+			return
 		}
 	}
+	switch {
+	case len(all) == 0:
+		o.runs = slices.Delete(o.runs, run, run+1)
+	case cap(all) > 2*len(all)+2*orderSlack:
+		o.runs[run] = roomy(all)
+	}
 }
 
-// all yields all values.
-func (o *order[T]) all(yield func(T) bool) {
-	for n := o.first[0]; n != nil && yield(n.value); n = n.next[0] {
+// from yields the values from v on; v need not be one of them. The set must not change meanwhile.
+func (o *order[T]) from(v T) func(yield func(T) bool) {
+	return func(yield func(T) bool) {
+		run, at, _ := o.find(v)
+		for ; run < len(o.runs); run, at = run+1, 0 {
+			for _, v := range o.runs[run][at:] {
+				if !yield(v) {
+					return
+				}
+			}
+		}
 	}
 }

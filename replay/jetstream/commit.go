@@ -341,7 +341,8 @@ func (s *Store) prepare(o *op, now time.Time) error {
 		l = &indexed{Name: a.Log, Value: entry{begun: s.last}}
 	}
 	o.log = l
-	next, err := a.Next(l.Head, now)
+	before := s.index.Head(l)
+	next, err := a.Next(before, now)
 	if err != nil {
 		return err
 	}
@@ -358,8 +359,8 @@ func (s *Store) prepare(o *op, now time.Time) error {
 		n := min(next.First-first, uint64(len(records)))
 		records, first = records[n:], first+n
 	}
-	if next.First > max(l.Head.First, 1) {
-		if o.trim.revision != l.Head.Revision {
+	if next.First > max(before.First, 1) {
+		if o.trim.revision != before.Revision {
 			return replay.ErrConflict // the log was another one when the drop was looked up
 		}
 		h.Bytes = o.trim.kept
@@ -372,7 +373,7 @@ func (s *Store) prepare(o *op, now time.Time) error {
 		}
 	}
 	o.values = recordValues(st, a.Log, first, records, room)
-	if h.snapshot != l.Value.snapshot || next.First > max(l.Head.First, 1) {
+	if h.snapshot != l.Value.snapshot || next.First > max(before.First, 1) {
 		o.values = append(o.values, newValue(st.snapshotSubject(a.Log), slices.Clone(a.Snapshot), room))
 	}
 	h.Metadata = slices.Clone(a.Metadata)

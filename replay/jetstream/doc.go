@@ -37,9 +37,9 @@
 //
 // # The index
 //
-// The owner keeps the heads of all logs in memory (replay.Index), with their lists, times and metadata, and reads them
-// once, when it has claimed the shard, from any replica: the leader lists the existing logs at the end. Records are in
-// memory only of logs being read, the last ones.
+// The owner keeps the heads of all logs in memory (replay.Index), with their lists, times and metadata, packed but for
+// those of the logs written last. It reads them once, when it has claimed the shard, from any replica: the leader lists
+// the existing logs at the end. Records are in memory only of logs being read, the last ones.
 //
 // # Readers
 //

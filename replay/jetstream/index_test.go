@@ -43,7 +43,7 @@ func read(t *testing.T, s *Store) contents {
 			t.Fatalf("Load(%q): %v", e.Log, err)
 		}
 		c.Snapshots[e.Log], c.Records[e.Log] = snapshot, records
-		c.Expires[e.Log] = s.index.Get(e.Log).Expires
+		c.Expires[e.Log] = s.index.Get(e.Log).Expires()
 		for _, l := range e.Head.Lists {
 			c.Listed[l.List] = nil
 		}
@@ -384,7 +384,7 @@ func TestHeadOfLaggingReplica(t *testing.T) {
 	filter := owner.st.prefix + token("dropped") + ".>"
 	patiently(t, func(ctx context.Context) error { return owner.st.purge(ctx, filter, late.seq+100) })
 
-	next := &Store{st: owner.st, index: replay.NewIndex[entry](replay.Settings{})}
+	next := &Store{st: owner.st, index: replay.NewIndex[entry](replay.Settings{}, awake)}
 	if err := errors.Join(next.loadHead(t.Context(), late), next.load(t.Context())); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 // openStore reads the heads of all logs, and returns their store.
 func openStore(ctx context.Context, st *stream, owner Owner) (*Store, error) {
 	s := &Store{st: st, owner: owner, kick: make(chan struct{}, 1), purge: make(chan struct{}, 1),
-		index: replay.NewIndex[entry](st.config.Settings), fenced: make(chan struct{}), reopened: make(chan struct{})}
+		index: replay.NewIndex[entry](st.config.Settings, awake), fenced: make(chan struct{}), reopened: make(chan struct{})}
 	m, err := st.last(ctx, st.batchSubject)
 	if err != nil && !errors.Is(err, errNoMessage) {
 		return nil, err
@@ -101,8 +101,8 @@ func (s *Store) loadHead(ctx context.Context, m message) error {
 	if l == nil {
 		l = &indexed{Name: name}
 	}
-	l.Expires, l.Value = h.expires, entry{begun: h.begun, seq: m.seq, snapshot: h.snapshot}
-	s.index.Set(l, h.Head, sizeOf(name, &h))
+	l.Value = entry{begun: h.begun, seq: m.seq, snapshot: h.snapshot}
+	s.index.Set(l, h.Head, sizeOf(name, &h), h.expires)
 	return nil
 }
 

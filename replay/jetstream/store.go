@@ -44,6 +44,9 @@ type entry struct {
 	snapshot uint64 // its size + 1
 }
 
+// awake is the number of logs of a shard whose heads are kept ready: more than those appended to within a moment.
+const awake = 256
+
 type indexed = replay.Indexed[entry]
 
 func signal(c chan struct{}) {
@@ -191,10 +194,10 @@ func (s *Store) apply(o *op, seq uint64) {
 		s.later(purge{s.st.prefix + token(l.Name) + ".>", seq + 1})
 		return
 	}
-	trimmed := o.head.First > max(l.Head.First, 1)
+	trimmed := o.head.First > max(s.index.Head(l).First, 1)
 	o.head.seq = seq
 	l.Value.seq, l.Value.snapshot = seq, o.head.snapshot
-	s.index.Set(l, o.head.Head, o.size)
+	s.index.Set(l, o.head.Head, o.size, o.head.expires)
 	if trimmed {
 		s.later(purge{s.st.prefix + token(l.Name) + ".r.>", o.trim.before})
 	}
@@ -268,7 +271,7 @@ func (s *Store) known(log string) (_ head, found bool) {
 		return head{}, false
 	}
 	s.index.Touch(l)
-	return head{Head: l.Head, seq: l.Value.seq, begun: l.Value.begun, snapshot: l.Value.snapshot}, true
+	return head{Head: s.index.Head(l), seq: l.Value.seq, begun: l.Value.begun, snapshot: l.Value.snapshot}, true
 }
 
 // Load implements replay.Store.
@@ -293,7 +296,7 @@ func (s *Store) Unread(log string, seq uint64) bool {
 	l := s.index.Get(log)
 	first := uint64(0)
 	if l != nil {
-		first = l.Head.First
+		first = s.index.Head(l).First
 	}
 	s.mu.Unlock()
 	f := s.st.follower(log)
