@@ -3,9 +3,11 @@
 package task
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -233,8 +235,30 @@ func TestAppendStringAnywhere(t *testing.T) {
 	}
 }
 
+// TestAppendStringInPlace writes into memory of each length. What follows the string there stays as it is.
+func TestAppendStringInPlace(t *testing.T) {
+	for _, s := range []string{"plain, and longer than a word", "\"a\"\tb\\c\nd\re\x01f", "Grüße\xff aus\n北京"} {
+		want := AppendString(nil, s)
+		for room := range 2 * len(want) {
+			memory := bytes.Repeat([]byte{'#'}, room)
+			got := AppendString(memory[:0], s)
+			if !bytes.Equal(got, want) {
+				t.Errorf("with room for %d bytes, %q is written as %s, want %s", room, s, got, want)
+			}
+			if rest := memory[min(room, len(want)):]; len(rest) > 0 && len(bytes.Trim(rest, "#")) > 0 {
+				t.Errorf("with room for %d bytes, %q leaves %q behind it", room, s, rest)
+			}
+		}
+	}
+}
+
 func BenchmarkAppendString(b *testing.B) {
+	source, err := os.ReadFile("json.go")
+	if err != nil {
+		b.Fatal(err)
+	}
 	for name, s := range map[string]string{
+		"source":  string(source),
 		"plain":   strings.Repeat("a text of ten kilobytes, ", 400),
 		"escapes": strings.Repeat("if a == \"b\" {\n\t\treturn c ", 400),
 		"chinese": strings.Repeat("一段十千字节的文字，", 400),

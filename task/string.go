@@ -4,6 +4,9 @@ package task
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math/bits"
+	"slices"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -14,67 +17,76 @@ func AppendString(dst []byte, s string) []byte {
 	return append(appendEscaped(append(dst, '"'), s), '"')
 }
 
-// appendEscaped is AppendString without the quotes.
+// appendEscaped is AppendString without the quotes. It copies 8 bytes at a time, and goes back to the first of them
+// that is not to stand as it is.
 func appendEscaped(dst []byte, s string) []byte {
-	start := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c < utf8.RuneSelf {
-			if !mustEscape(c) {
-				if i++; len(s)-i >= 8 {
-					i += plainLen(s[i:])
-				}
-				continue
-			}
-			dst = appendEscape(append(dst, s[start:i]...), c)
-			i++
-			start = i
-			continue
-		}
-		r, size := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError && size == 1 {
-			dst = append(dst, s[start:i]...)
-			dst = append(dst, "\ufffd"...)
-			i++
-			start = i
-			continue
-		}
-		i += size
-	}
-	return append(dst, s[start:]...)
-}
-
-// plainLen returns the length of a part at the beginning of s, a multiple of 8, of ASCII without anything for
-// mustEscape. It looks at 8 bytes at a time.
-func plainLen(s string) (n int) {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
-	for ; len(s)-n >= 8; n += 8 {
-		b := s[n : n+8]
+	out, n, i := dst[:cap(dst)], len(dst), 0
+	for len(s)-i >= 8 {
+		if len(out)-n < 8 {
+			out = slices.Grow(out[:n], len(s)-i)
+			out = out[:cap(out)]
+		}
+		b := s[i : i+8]
 		word := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
 			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+		binary.LittleEndian.PutUint64(out[n:], word)
 		quote, backslash := word^('"'*ones), word^('\\'*ones)
-		// A byte below k has its top bit set in word - k*ones, and so may one behind it: a false alarm ends the part early.
-		if (word|(word-0x20*ones)|(quote-ones)|(backslash-ones))&tops != 0 {
-			break
+		// A byte below k has its top bit set in word - k*ones, and so may one behind it, but none before it.
+		odd := (word | (word - 0x20*ones) | (quote - ones) | (backslash - ones)) & tops
+		if odd == 0 {
+			n, i = n+8, i+8
+			continue
 		}
+		plain := bits.TrailingZeros64(odd) / 8
+		n, i = n+plain, i+plain
+		if e := shortEscapes[s[i]]; e != 0 && len(out)-n >= 2 {
+			out[n], out[n+1] = '\\', e
+			n, i = n+2, i+1
+			continue
+		}
+		dst, i = appendNext(out[:n], s, i)
+		out, n = dst[:cap(dst)], len(dst)
 	}
-	return n
+	for dst = out[:n]; i < len(s); {
+		dst, i = appendNext(dst, s, i)
+	}
+	return dst
+}
+
+// appendNext appends the character at s[i], or all characters beyond ASCII from there on. It returns the place behind.
+func appendNext(dst []byte, s string, i int) ([]byte, int) {
+	switch c := s[i]; {
+	case c >= utf8.RuneSelf:
+		end := i
+		for end < len(s) && s[end] >= utf8.RuneSelf {
+			r, size := utf8.DecodeRuneInString(s[end:])
+			if r == utf8.RuneError && size == 1 {
+				break
+			}
+			end += size
+		}
+		if end == i {
+			return append(dst, "\ufffd"...), i + 1
+		}
+		return append(dst, s[i:end]...), end
+	case mustEscape(c):
+		return appendEscape(dst, c), i + 1
+	default:
+		return append(dst, c), i + 1
+	}
 }
 
 // mustEscape reports whether a character of ASCII must not stand in a JSON string.
 func mustEscape(c byte) bool { return c < 0x20 || c == '"' || c == '\\' }
 
+// shortEscapes has the second byte of each escape of two bytes that appendEscape writes.
+var shortEscapes = [256]byte{'"': '"', '\\': '\\', '\n': 'n', '\r': 'r', '\t': 't'}
+
 // appendEscape appends the escape of a character.
 func appendEscape(dst []byte, c byte) []byte {
-	switch c {
-	case '"', '\\':
-		return append(dst, '\\', c)
-	case '\n':
-		return append(dst, '\\', 'n')
-	case '\r':
-		return append(dst, '\\', 'r')
-	case '\t':
-		return append(dst, '\\', 't')
+	if e := shortEscapes[c]; e != 0 {
+		return append(dst, '\\', e)
 	}
 	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
 }
