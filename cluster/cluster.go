@@ -214,6 +214,7 @@ func (c *Cluster) hurry() {
 
 // change wakes all waiting for a change. c.mu is held.
 func (c *Cluster) change() {
+	c.config.Streams.Speak(c.spoken())
 	close(c.changed)
 	c.changed = make(chan struct{})
 }

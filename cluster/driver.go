@@ -30,6 +30,8 @@ type Streams interface {
 	Claim(ctx context.Context, shard int, after Owner, node, incarnation string) (Store, error)
 	// Release writes an owner's record without a node, if after is the present one; otherwise the error is ErrClaimed.
 	Release(ctx context.Context, shard int, after Owner) error
+	// Speak has the stores write what nodes with this protocol can read. It does not block.
+	Speak(protocol int)
 }
 
 // Store is the store of a shard for the node owning it.

@@ -352,6 +352,7 @@ func (c *Cluster) suspects() (found map[string]uint64, quiet bool) {
 		case name == c.config.Name:
 		case !m.living() && c.self.sent > m.seen+forgetAfter:
 			delete(c.members, name)
+			c.change()
 		case m.living():
 			quiet = quiet || c.self.sent >= c.lastOf(m)+c.config.Lease*2/5
 			if c.self.sent >= c.limit(c.lastOf(m)) {

@@ -14,7 +14,9 @@ import (
 // records and of calls may be added. All else does: a kind of message, another meaning, the form of a log. A version
 // with the next number understands the form before, and uses it as long as a node lives that has no other: so two
 // successive versions work together. A node of any other number does not join.
-const Protocol = 1
+//
+// Since 2, the head of a log may have records, see replay/jetstream.
+const Protocol = 2
 
 // ProtocolError is the error of a node that has not joined because another one speaks a protocol unknown to it.
 type ProtocolError struct {
@@ -26,6 +28,17 @@ func (e *ProtocolError) Error() string {
 	return fmt.Sprintf("the gateway %q has version %s, whose protocol %d does not work together with protocol %d of this "+
 		"one; upgrade all gateways to a version between them first, or stop the others", e.Node, cmp.Or(e.Version, "unknown"),
 		e.Theirs, e.Ours)
+}
+
+// spoken returns the lowest protocol of the nodes that may come to read what this one writes. c.mu is held.
+func (c *Cluster) spoken() int {
+	lowest := c.config.protocol
+	for _, m := range c.members {
+		if !m.Left {
+			lowest = min(lowest, m.Protocol)
+		}
+	}
+	return lowest
 }
 
 // strange logs an unreadable message of another process, once a minute: of another version, or damaged.

@@ -31,10 +31,16 @@ func TestProtocol(t *testing.T) {
 		}
 		w.shares("a", "b")
 		w.speak = cluster.Protocol + 1
-		for _, n := range []**node{&a, &b} { // they are upgraded one by one
+		for i, n := range []**node{&a, &b} { // they are upgraded one by one
 			(*n).end()
 			*n = w.start((*n).name)
+			if got := (*n).link.Spoken(); got != cluster.Protocol+i {
+				t.Errorf("beside %d nodes with protocol %d, it writes for protocol %d", 1-i, cluster.Protocol, got)
+			}
 			bubble.Pass(20 * time.Second)
+		}
+		if got := a.link.Spoken(); got != cluster.Protocol+1 {
+			t.Errorf("when all have the next protocol, the first one writes for protocol %d", got)
 		}
 		bubble.Pass(20 * time.Second)
 		if err := c.Ready(); err != nil {

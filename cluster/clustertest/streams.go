@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aip-gateway/aip-gateway/cluster"
@@ -91,6 +92,7 @@ type Link struct {
 	lose         func(cluster.Message) bool
 	unanswered   bool // its writes to the registry are kept, and the answers are lost
 	unwritten    bool // no write to the registry arrives
+	spoken       atomic.Int64
 	failing      int  // number of writes to the registry still to fail
 	broken       bool // claims fail after they were written
 	max          int
@@ -222,6 +224,12 @@ func (l *Link) Owner(ctx context.Context, shard int) (cluster.Owner, error) {
 	}
 	return l.of.shards[shard].owner, nil
 }
+
+// Speak implements cluster.Streams.
+func (l *Link) Speak(protocol int) { l.spoken.Store(int64(protocol)) }
+
+// Spoken returns the protocol that its node's stores write for.
+func (l *Link) Spoken() int { return int(l.spoken.Load()) }
 
 // Claim implements cluster.Streams.
 func (l *Link) Claim(

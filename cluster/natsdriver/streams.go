@@ -19,6 +19,9 @@ func (s Streams) Owner(ctx context.Context, shard int) (cluster.Owner, error) {
 	return cluster.Owner(o), err
 }
 
+// Speak implements cluster.Streams.
+func (s Streams) Speak(protocol int) { s.Plain(protocol < 2) }
+
 // Claim implements cluster.Streams.
 func (s Streams) Claim(
 	ctx context.Context, shard int, after cluster.Owner, node, incarnation string,

@@ -68,7 +68,7 @@ func (st *stream) check() {
 	if st.opened() != nil {
 		return // its readers see all appends
 	}
-	last, err := st.last(ctx, st.batchSubject)
+	last, err := st.lastSequence(ctx)
 	if err != nil {
 		return
 	}
@@ -78,30 +78,30 @@ func (st *stream) check() {
 	if st.round++; st.round%wholeChecks == 0 {
 		since = 0
 	}
-	known := last.seq == since || last.seq == st.checkedWhole
+	known := last == since || last == st.checkedWhole
 	st.mu.Unlock()
 	if known {
 		return
 	}
 	// To read what was written costs less than to ask for many logs that were not.
-	if since > 0 && int(last.seq-since)/pageMessages < len(logs)/checkedHeads {
-		if st.checkNew(ctx, since, last.seq) {
+	if since > 0 && int(last-since)/pageMessages < len(logs)/checkedHeads {
+		if st.checkNew(ctx, since, last) {
 			st.mu.Lock()
-			st.checked = last.seq
+			st.checked = last
 			st.mu.Unlock()
 		}
 		return
 	}
 	most := st.room() / len(st.headSubject(strings.Repeat("x", replay.MaxName)))
 	for some := range slices.Chunk(logs, min(max(most, 1), checkedHeads)) {
-		if !st.checkLogs(ctx, some, since, last.seq) {
+		if !st.checkLogs(ctx, some, since, last) {
 			return
 		}
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.checked = last.seq; since == 0 {
-		st.checkedWhole = last.seq
+	if st.checked = last; since == 0 {
+		st.checkedWhole = last
 	}
 }
 
@@ -124,11 +124,10 @@ func (st *stream) checkNew(ctx context.Context, since, last uint64) bool {
 	return err == nil
 }
 
-// checkLogs looks at the heads of some logs, those written since a batch; 0 for all. It reports whether they are as of
-// the last batch at least.
+// checkLogs looks at the heads of some logs, those written since a message; 0 for all. It reports whether they are as
+// of the last message of the stream at least.
 func (st *stream) checkLogs(ctx context.Context, logs []*followed, since, last uint64) bool {
-	subjects := make([]string, 1, len(logs)+1)
-	subjects[0] = st.batchSubject
+	subjects := make([]string, 0, len(logs))
 	asked := make(map[string]*followed, len(logs))
 	before := make(map[string]uint64, len(logs))
 	for _, f := range logs {
@@ -136,20 +135,15 @@ func (st *stream) checkLogs(ctx context.Context, logs []*followed, since, last u
 		subjects, asked[subject] = append(subjects, subject), f
 		before[subject] = f.headSeq()
 	}
-	heads, err := st.lastOf(ctx, subjects, since)
+	heads, upTo, err := st.lastOf(ctx, subjects, since)
 	if err != nil {
 		return false
 	}
-	current := false
 	left := make(map[string]*followed) // the leader is to be asked for their heads
 	if since == 0 {
 		maps.Copy(left, asked)
 	}
 	for _, m := range heads {
-		if m.subject == st.batchSubject {
-			current = m.seq >= last // else the answering replica lags
-			continue
-		}
 		if f := asked[m.subject]; f == nil {
 			continue
 		} else if st.show(f, m, before[m.subject]) {
@@ -163,7 +157,8 @@ func (st *stream) checkLogs(ctx context.Context, logs []*followed, since, last u
 			return false
 		}
 	}
-	return current
+	// Else the answering replica may lag. Without heads on it, the leader was asked for each of them.
+	return upTo >= last || since == 0 && len(heads) == 0
 }
 
 // show has the readers of a log read a head that a check has read. seq is the sequence of the head known before. It
@@ -212,41 +207,50 @@ func (st *stream) found(f *followed, seq uint64) {
 }
 
 // lastOf returns the last message of each of some subjects, if its sequence is not lower than since, as on a replica;
-// the replica may lag. Beyond the number of bytes a server sends, the last ones are missing.
-func (st *stream) lastOf(ctx context.Context, subjects []string, since uint64) (all []message, err error) {
+// the replica may lag. upTo is the sequence of the last message that it knows; 0 if it has none of those. Beyond the
+// number of bytes a server sends, the last ones are missing, and upTo is 0.
+func (st *stream) lastOf(ctx context.Context, subjects []string, since uint64) (all []message, upTo uint64, err error) {
 	request, err := json.Marshal(struct {
 		Subjects []string `json:"multi_last"`
 		Seq      uint64   `json:"seq,omitempty"`
 	}{subjects, since})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	once, stop := context.WithTimeout(ctx, requestLimit)
 	defer stop()
 	const ofStatus = "Status" // a message without data, not of the stream: the end, or an error
 	answers, err := natsext.RequestMany(once, st.nc, "$JS.API.DIRECT.GET."+st.name, request,
-		natsext.RequestManySentinel(func(m *nats.Msg) bool { return m.Header.Get(ofStatus) == statusEnd }))
+		natsext.RequestManySentinel(func(m *nats.Msg) bool {
+			if m.Header.Get(ofStatus) != statusEnd {
+				return false
+			}
+			if m.Header.Get("Nats-Num-Pending") == "0" {
+				upTo, _ = strconv.ParseUint(m.Header.Get("Nats-UpTo-Sequence"), 10, 64)
+			}
+			return true
+		}))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	for m, err := range answers {
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		switch status := m.Header.Get(ofStatus); status {
 		case "":
 		case statusNone:
-			return nil, nil
+			return nil, 0, nil
 		default:
-			return nil, fmt.Errorf("the stream %s answers %s %s", st.name, status, m.Header.Get("Description"))
+			return nil, 0, fmt.Errorf("the stream %s answers %s %s", st.name, status, m.Header.Get("Description"))
 		}
 		seq, err := strconv.ParseUint(m.Header.Get(natsjs.SequenceHeader), 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("the stream %s: %w", st.name, err)
+			return nil, 0, fmt.Errorf("the stream %s: %w", st.name, err)
 		}
 		all = append(all, message{m.Header.Get(natsjs.SubjectHeader), seq, m.Data})
 	}
-	return all, nil
+	return all, upTo, nil
 }
 
 // The statuses by which a server says that it has sent all messages, and that there is none.

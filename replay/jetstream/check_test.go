@@ -107,8 +107,8 @@ func TestChecks(t *testing.T) {
 	looks := make(chan *nats.Msg, 4096)
 	nc := connect(t, own.URL())
 	for subject, f := range map[string]func(*nats.Msg){
-		"$JS.API.DIRECT.GET." + b.shards[0].name:     func(*nats.Msg) { batches.Add(1) },
-		"$JS.API.STREAM.MSG.GET." + b.shards[0].name: func(m *nats.Msg) { looks <- m },
+		"$JS.API.DIRECT.GET." + b.shards[0].name:  func(*nats.Msg) { batches.Add(1) },
+		"$JS.API.STREAM.INFO." + b.shards[0].name: func(m *nats.Msg) { looks <- m },
 	} {
 		if _, err := nc.Subscribe(subject, f); err != nil {
 			t.Fatal(err)

@@ -20,14 +20,22 @@ type head struct {
 	begun    uint64
 	expires  time.Time // time of its drop; zero while it has not ended
 	snapshot uint64    // its size in bytes + 1; 0 for none
+	inline   inlined   // the last records
 }
 
-// formatHead is the first byte of a head.
-const formatHead = 1
+// The first byte of a head: of one without records, and of one with some. Nodes with protocol 1 know the first alone.
+const (
+	formatHead   = 1
+	formatInline = 2
+)
 
 // appendHead appends a stored head to b.
 func appendHead(b []byte, h *head) []byte {
-	b = append(b, formatHead)
+	if h.inline.first > 0 {
+		b = append(b, formatInline)
+	} else {
+		b = append(b, formatHead)
+	}
 	for _, n := range []uint64{h.begun, h.snapshot, h.Revision, h.First, h.Last, uint64(h.Bytes)} {
 		b = binary.AppendUvarint(b, n)
 	}
@@ -41,14 +49,19 @@ func appendHead(b []byte, h *head) []byte {
 		b = appendTime(b, l.At)
 		b = replay.AppendText(b, l.Label)
 	}
+	if h.inline.first > 0 {
+		b = binary.AppendUvarint(b, h.inline.first)
+		b = binary.AppendUvarint(b, uint64(len(h.inline.data)))
+		b = append(b, h.inline.data...)
+	}
 	return append(b, h.Metadata...)
 }
 
 var errDamaged = errors.New("a message is damaged")
 
-// parseHead reads a stored head. Metadata is a part of b.
+// parseHead reads a stored head. Metadata and records are parts of b.
 func parseHead(b []byte) (h head, err error) {
-	if len(b) == 0 || b[0] != formatHead {
+	if len(b) == 0 || b[0] != formatHead && b[0] != formatInline {
 		return h, fmt.Errorf("the head of a log has a format that this version does not know: %w", errDamaged)
 	}
 	p := numbers{replay.Numbers{Rest: b[1:]}}
@@ -58,6 +71,10 @@ func parseHead(b []byte) (h head, err error) {
 	h.Gaps = p.Gaps()
 	for n := p.Next(); n > 0 && !p.Failed; n-- {
 		h.Lists = append(h.Lists, replay.Listing{List: string(p.Bytes()), At: p.time(), Label: string(p.Bytes())})
+	}
+	if b[0] == formatInline {
+		h.inline = inlined{first: p.Next(), data: p.Bytes()}
+		p.Failed = p.Failed || h.inline.first == 0 || h.inline.first > h.Last
 	}
 	h.Metadata = p.Rest
 	if p.Failed || h.Revision == 0 || h.First == 0 || h.First > h.Last+1 {

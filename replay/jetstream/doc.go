@@ -6,29 +6,32 @@
 // # Owners
 //
 // The owner's record of a shard is one message of its stream; its sequence is the epoch. To take over a shard, a
-// gateway writes the next record, and expects the sequence of the record it read (Streams.Claim). Each batch of the
-// owner expects the sequence of its own record. So the first record of another owner ends all writes of the former one:
-// the server refuses it, with the code 10071 on one replica and 10164 on several. A new leader of a stream takes writes
-// after it has applied everything from the former leader. It takes no write with an expectation a write under way may
-// change. So the fence holds over a change of leaders. A read may be answered by a deposed leader, so an owner in doubt
-// writes a batch empty but for its fence (Store.Confirm).
+// gateway writes the next record, and expects the sequence of the record it read (Streams.Claim). The owner is the only
+// one to write anything else, and what it writes expects the last sequence of the stream, first that of its own record.
+// So the record of another owner ends all writes of the former one: the server refuses them. They are refused together,
+// as one atomic batch: a second message coming on its own could expect the very sequence of that record. A new leader
+// of a stream takes writes after it has applied everything from the former leader, and counts those under way. So the
+// fence holds over a change of leaders. A read may be answered by a deposed leader, so an owner in doubt writes a
+// message that is nothing but its fence (Store.Confirm).
 //
 // # Appends
 //
-// The appends of a moment are one atomic batch, with one round trip and one sync. While it is under way others gather
-// for the next one; a batch has one append of each log, so each is checked against the state of its log. The last
-// message of a batch has its id, and expects the message with the id of the batch before. So after a lost
-// acknowledgement a batch is sent again, and written once, and whether it was written is read back by its id. The store
-// answers the writers when it knows the outcome, but for one case: after Config.GiveUp they get ErrUnavailable. It
-// says, as replay.ErrUnavailable always does, that the append may turn out to be written. Then the store takes no other
-// appends until it knows the outcome. A caller waiting for an append, under the lock of a task, may have to read next.
-// So an unanswered read is given up after as long at most, soon if the store takes no appends, and at once after
-// another one was.
+// The appends of a moment are one atomic batch, or one message, with one round trip and one sync. While it is under way
+// others gather for the next one; a batch has one append of each log, so each is checked against the state of its log.
+// After a lost acknowledgement it is sent again, with the same expectation, so it is written once; and whether it was
+// written is read back at the sequences that it must have. The store answers the writers when it knows the outcome, but
+// for one case: after Config.GiveUp they get ErrUnavailable. It says, as replay.ErrUnavailable always does, that the
+// append may turn out to be written. Then the store takes no other appends until it knows the outcome. A caller waiting
+// for an append, under the lock of a task, may have to read next. So an unanswered read is given up after as long at
+// most, soon if the store takes no appends, and at once after another one was.
 //
-// An append is one message with its records, and one with the head of its log, to make them visible. Anything larger
-// than the server's max_payload goes in parts: messages right before the one with their number, in the same batch,
-// found by their sequences. Records filling more than a batch are written before it; no reader looks at them before the
-// head counts them.
+// An append is one message with the head of its log, as long as the last records fit into it (inlineBytes). With more,
+// all of those become a message of their own, right before the head without them, which makes it visible. So a short
+// log is one message, and a long one has many records in each. An owner has the records in heads at hand for the logs
+// it has written last, and reads the head of another one before it appends. Anything larger than the server's
+// max_payload goes in parts: messages right before the one with their number, in the same batch, found by their
+// sequences. Records filling more than a batch are written before it; no reader looks at them before the head counts
+// them.
 //
 // A dropped log gets an empty head, and is then purged up to the sequence of this head: a late purge takes nothing of a
 // log with the same name begun since. The head of a log has the sequence its log began after, so the remains of a

@@ -51,7 +51,7 @@ func TestFence(t *testing.T) {
 				former := claim(t, s, 0, "a")
 				present := claim(t, other, 0, "b")
 				values := []value{newValue(former.st.headSubject("x"), record[0], 1000)}
-				_, err := former.publish(t.Context(), values, "id")
+				err := former.publish(t.Context(), former.messages(values))
 				var api *jetstream.APIError
 				if !errors.As(err, &api) || api.ErrorCode != jetstream.JSErrCodeStreamWrongLastSequence &&
 					api.ErrorCode != jetstream.JSErrCodeStreamWrongLastSequenceConstant {
@@ -277,7 +277,7 @@ func TestReadWhileUnavailable(t *testing.T) {
 	c.GiveUp = time.Hour
 	own := claim(t, openStreams(t, connect(t, p.URL(), nats.IgnoreDiscoveredServers()), c), 0, "a")
 	defer own.Close()
-	if err := own.Append(ctx, replay.Append{Log: "log", Records: [][]byte{[]byte("log/1")}}); err != nil {
+	if err := own.Append(ctx, replay.Append{Log: "log", Records: [][]byte{make([]byte, inlineBytes)}}); err != nil {
 		t.Fatal(err)
 	}
 	p.Mute(true)

@@ -188,11 +188,26 @@ func (f *followed) update(h *head, seq uint64) bool {
 		return was != nil
 	}
 	next := *h
-	if f.head = &next; was == nil || was.begun != h.begun {
+	f.head = &next
+	again := was == nil || was.begun != h.begun
+	if again {
 		f.tail, f.bytes = nil, 0
-		return true
 	}
-	return was.Last != h.Last || !h.Ended.IsZero()
+	f.inline(h.inline)
+	return again || was.Last != h.Last || !h.Ended.IsZero()
+}
+
+// inline adds the records of a head to the tail. f.mu is held.
+func (f *followed) inline(i inlined) {
+	all, err := i.records()
+	if err != nil {
+		return // a reader finds them damaged
+	}
+	for n, r := range all {
+		if len(f.tail) == 0 || r.Seq > f.tail[len(f.tail)-1].Seq {
+			f.extend(all[n : n+1])
+		}
+	}
 }
 
 // gone has readers find the log gone.

@@ -37,7 +37,7 @@ func TestNewerHead(t *testing.T) {
 	if _, err := parseHead(data); err != nil {
 		t.Fatal(err)
 	}
-	data[0]++
+	data[0] = formatInline + 1
 	_, err := parseHead(data)
 	if err == nil || !strings.Contains(err.Error(), "a format that this version does not know") {
 		t.Errorf("the error is %v", err)

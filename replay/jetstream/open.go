@@ -8,18 +8,20 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
 // openStore reads the heads of all logs, and returns their store.
 func openStore(ctx context.Context, st *stream, owner Owner) (*Store, error) {
-	s := &Store{st: st, owner: owner, kick: make(chan struct{}, 1), purge: make(chan struct{}, 1),
+	// The record of the owner is the last message: the former owner writes nothing after it.
+	s := &Store{st: st, owner: owner, last: owner.Epoch, kick: make(chan struct{}, 1), purge: make(chan struct{}, 1),
 		index: replay.NewIndex[entry](st.config.Settings, awake), fenced: make(chan struct{}), reopened: make(chan struct{})}
-	m, err := st.last(ctx, st.batchSubject)
-	if err != nil && !errors.Is(err, errNoMessage) {
+	var err error
+	if s.recent, err = simplelru.NewLRU[string, []byte](recentLogs, nil); err != nil {
 		return nil, err
 	}
-	s.last = m.seq
 	if err := s.load(ctx); err != nil {
 		return nil, fmt.Errorf("the logs of the shard %d cannot be read: %w", st.shard, err)
 	}
@@ -101,7 +103,7 @@ func (s *Store) loadHead(ctx context.Context, m message) error {
 	if l == nil {
 		l = &indexed{Name: name}
 	}
-	l.Value = entry{begun: h.begun, seq: m.seq, snapshot: h.snapshot}
+	l.Value = entry{begun: h.begun, seq: m.seq, snapshot: h.snapshot, inline: h.inline.first}
 	s.index.Set(l, h.Head, sizeOf(name, &h), h.expires)
 	return nil
 }

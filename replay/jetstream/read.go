@@ -54,6 +54,14 @@ func (st *stream) readPage(
 ) ([]replay.Record, error) {
 	subject := st.prefix + token(log) + ".r."
 	want := max(h.After(after), h.First) // the number of the next record
+	at.first = 0
+	end := h.Last // of the records with messages of their own
+	if h.inline.first > 0 {
+		if want >= h.inline.first {
+			return st.inlinePage(ctx, log, h, after, at, most)
+		}
+		end = h.inline.first - 1
+	}
 	if at.seq == 0 {
 		at.seq = h.begun
 		if want > h.First { // as a rule it begins a message
@@ -65,7 +73,6 @@ func (st *stream) readPage(
 			}
 		}
 	}
-	at.first = 0
 	var page []replay.Record
 	add := func(m message) error {
 		if m.seq > h.seq {
@@ -91,7 +98,7 @@ func (st *stream) readPage(
 			return err
 		}
 		for _, r := range records {
-			if r.Seq == want && want <= h.Last {
+			if r.Seq == want && want <= end {
 				if len(page) == 0 {
 					further, _ := binary.Uvarint(m.data)
 					at.first = m.seq - further
@@ -115,7 +122,7 @@ func (st *stream) readPage(
 			} else if err != nil {
 				return nil, holeOr(err)
 			}
-			if want > h.Last {
+			if want > end {
 				break
 			}
 		}
@@ -137,6 +144,41 @@ func (st *stream) readPage(
 			return page, nil
 		}
 	}
+}
+
+// inlinePage is readPage for records in the head.
+func (st *stream) inlinePage(
+	ctx context.Context, log string, h *head, after uint64, at *cursor, most int64,
+) ([]replay.Record, error) {
+	inline := h.inline
+	if inline.data == nil {
+		present, err := st.readHead(ctx, log)
+		if errors.Is(err, replay.ErrNotFound) || err == nil && (present.begun != h.begun || present.seq < h.seq) {
+			return nil, errHole
+		}
+		if err != nil {
+			return nil, err
+		}
+		if inline = present.inline; inline.first == 0 || inline.first > max(h.After(after), h.First) {
+			present.Last = h.Last // they have messages of their own by now
+			return st.readPage(ctx, log, &present, after, at, most)
+		}
+	}
+	all, err := inline.records()
+	if err != nil {
+		return nil, err
+	}
+	want := max(h.After(after), h.First)
+	for len(all) > 0 && all[0].Seq < want {
+		all = all[1:]
+	}
+	for n := len(all); n > 0 && all[n-1].Seq > h.Last; n-- {
+		all = all[:n-1]
+	}
+	if len(all) == 0 || all[0].Seq != want {
+		return nil, errHole
+	}
+	return all, nil
 }
 
 // largeError asks for memory for a value before it is read, and has the value's size, about, in bytes.

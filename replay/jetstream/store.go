@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -22,10 +24,11 @@ type Store struct {
 	work  sync.WaitGroup
 	kick  chan struct{} // has a value when there may be something to write
 	purge chan struct{} // has a value when there may be something to purge
-	last  uint64        // sequence of the last message at the subject of batches; run's own
+	last  uint64        // sequence of the last message of the stream; run's own
 
 	mu          sync.Mutex // guards all below
 	index       *replay.Index[entry]
+	recent      *simplelru.LRU[string, []byte] // the records in the heads of logs used last
 	queue       []*op
 	pending     []*op // being written
 	purges      purges
@@ -42,6 +45,7 @@ type entry struct {
 	begun    uint64
 	seq      uint64 // of the head
 	snapshot uint64 // its size + 1
+	inline   uint64 // number of the first record in the head; 0 for none
 }
 
 // awake is the number of logs of a shard whose heads are kept ready: more than those appended to within a moment.
@@ -108,7 +112,7 @@ func (s *Store) dropExpired() {
 		if l == nil {
 			break
 		}
-		s.index.Remove(l)
+		s.remove(l)
 		s.st.drop(l)
 		s.queue = append(s.queue, &op{dropped: l.Name, done: make(chan struct{})})
 		dropped = true
@@ -131,13 +135,18 @@ func (s *Store) expire() {
 // Append implements replay.Store. Every append is synced by a quorum before it returns.
 func (s *Store) Append(ctx context.Context, a replay.Append) error {
 	o := &op{ctx: ctx, a: &a, begun: time.Now(), done: make(chan struct{})}
+	var err error
 	if a.Trim > 0 && !a.Drop {
-		var err error
 		if o.trim, err = s.trimmed(ctx, &a); err != nil {
 			return err
 		}
 	}
-	if err := s.enterToWrite(ctx); err != nil {
+	if a.Expect > 0 && !a.Drop {
+		if o.base, err = s.base(ctx, a.Log); err != nil && !errors.Is(err, replay.ErrNotFound) {
+			return err
+		}
+	}
+	if err = s.enterToWrite(ctx); err != nil {
 		return err
 	}
 	s.queue = append(s.queue, o)
@@ -188,15 +197,22 @@ func (s *Store) apply(o *op, seq uint64) {
 	l := o.log
 	if o.a.Drop {
 		if s.index.Get(l.Name) == l {
-			s.index.Remove(l)
+			s.remove(l)
 			o.awake = s.st.drop(l)
 		}
 		s.later(purge{s.st.prefix + token(l.Name) + ".>", seq + 1})
 		return
 	}
-	trimmed := o.head.First > max(s.index.Head(l).First, 1)
+	first := max(s.index.Head(l).First, 1)
+	within := l.Value.inline > 0 && l.Value.inline <= first // all records were in the head
+	trimmed := o.head.First > first && !within
 	o.head.seq = seq
-	l.Value.seq, l.Value.snapshot = seq, o.head.snapshot
+	l.Value.seq, l.Value.snapshot, l.Value.inline = seq, o.head.snapshot, o.head.inline.first
+	if o.head.inline.first > 0 && !o.a.End {
+		s.recent.Add(l.Name, o.head.inline.data)
+	} else {
+		s.recent.Remove(l.Name)
+	}
 	s.index.Set(l, o.head.Head, o.size, o.head.expires)
 	if trimmed {
 		s.later(purge{s.st.prefix + token(l.Name) + ".r.>", o.trim.before})
@@ -209,6 +225,12 @@ func (s *Store) apply(o *op, seq uint64) {
 		o.awake = f
 	}
 	s.dropExpired()
+}
+
+// remove takes a log out of what the store knows. s.mu is held.
+func (s *Store) remove(l *indexed) {
+	s.index.Remove(l)
+	s.recent.Remove(l.Name)
 }
 
 // fence ends the store because another node has claimed the shard.
@@ -271,7 +293,9 @@ func (s *Store) known(log string) (_ head, found bool) {
 		return head{}, false
 	}
 	s.index.Touch(l)
-	return head{Head: s.index.Head(l), seq: l.Value.seq, begun: l.Value.begun, snapshot: l.Value.snapshot}, true
+	data, _ := s.recent.Get(log)
+	return head{Head: s.index.Head(l), seq: l.Value.seq, begun: l.Value.begun, snapshot: l.Value.snapshot,
+		inline: inlined{l.Value.inline, data}}, true
 }
 
 // Load implements replay.Store.
@@ -344,6 +368,7 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	s.queue = nil // has drops alone: run has answered the appends
 	s.index.Clear()
+	s.recent.Purge()
 	s.mu.Unlock()
 	s.st.left(s)
 	return nil

@@ -102,6 +102,17 @@ func (st *stream) get(ctx context.Context, r getRequest) (message, error) {
 	return message{resp.Message.Subject, resp.Message.Seq, resp.Message.Data}, err
 }
 
+// lastSequence returns the sequence of the last message that the stream has, or has had.
+func (st *stream) lastSequence(ctx context.Context) (uint64, error) {
+	var answer struct {
+		State struct {
+			Last uint64 `json:"last_seq"`
+		} `json:"state"`
+	}
+	err := st.ask(ctx, "STREAM.INFO.", struct{}{}, &answer)
+	return answer.State.Last, err
+}
+
 // last returns the last message of a subject.
 func (st *stream) last(ctx context.Context, subject string) (message, error) {
 	return st.get(ctx, getRequest{Last: subject})

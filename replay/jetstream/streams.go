@@ -75,7 +75,20 @@ type Streams struct {
 	js     jetstream.JetStream
 	config Config
 	shards []*stream
+	plain  atomic.Bool // see Plain
 	counters
+}
+
+// Plain says whether gateways with protocol 1 live. Then owners write what those can read: heads without records, and a
+// message at the subject of batches at the end of each batch.
+func (s *Streams) Plain(plain bool) { s.plain.Store(plain) }
+
+// inlineBytes returns the greatest number of bytes of the records in a head.
+func (s *Streams) inlineBytes() int {
+	if s.plain.Load() {
+		return 0
+	}
+	return inlineBytes
 }
 
 // counters count events since Open.

@@ -12,11 +12,11 @@ import (
 // The subjects of a shard begin with <prefix>.<shard>. and go on with
 //
 //	owner        the owner's record
-//	batch        the id of the last batch
+//	batch        the end of the last batch, for gateways with protocol 1
 //	fence        the only message of an otherwise empty batch
-//	<log>.h      the head of a log
+//	<log>.h      the head of a log, and its last records
 //	<log>.s      its snapshot
-//	<log>.r.<n>  its records from number n on, of one append
+//	<log>.r.<n>  its records from number n on
 //
 // <log> is the log's name in base64. A value of more than one part has the others at the same subject with .1, .2 and
 // so on behind it.

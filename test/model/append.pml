@@ -15,14 +15,14 @@
 typedef Append {
 	bool is;	/* there is one */
 	byte command;
-	byte owner;	/* the sequence of the owner's record that it expects */
-	byte head	/* the sequence of the head of its log that it expects */
+	byte owner;	/* the sequence of the record of the owner that sends it */
+	byte last	/* the last sequence of the stream that it expects */
 };
 
 typedef Node {
 	byte owner;	/* the sequence of its owner's record; 0 if it owns nothing as far as it knows */
 	bool done;	/* it has owned the shard */
-	byte head[2];	/* of the logs, as it knows them */
+	byte last;	/* the last sequence of the stream, as it knows it */
 	byte has;	/* the commands that are in the logs, as it knows them: a bit for each */
 	Append now;	/* what it waits for */
 	byte answer;	/* on its way to the node: none, 1 for done, 2 for refused */
@@ -32,11 +32,12 @@ typedef Node {
 
 Node node[OWNERS];
 
-/* The stream. The sequence of a subject is counted for each one here. */
+/* The stream. */
+byte last = 1;		/* its last sequence */
+byte head[2];		/* the last ones of the logs */
 byte owner = 1;		/* the sequence of the owner's record */
 byte epoch = 1;		/* which it has in it */
-byte head[2];
-byte at[COMMANDS];	/* where in its log the record of a command is; 0 if it is not there */
+byte at[COMMANDS];	/* the sequence of the record of a command; 0 if it is not there */
 byte appended[COMMANDS];	/* how often it was appended */
 byte dropped;		/* the sequence of the tombstone of log 0 */
 bool purge;		/* a purge of log 0 is on its way; it says up to which sequence */
@@ -48,18 +49,26 @@ byte acknowledged;	/* a bit for each command */
 #define bit(c) (1 << (c))
 #define has(set, c) (((set) & bit(c)) != 0)
 
+/* What an append expects. */
 #ifdef NO_EPOCH
-#define same_owner(x) true
+#define expected(what, x) (head[log_of(what)] <= x)	/* that its log has not changed, whoever owns the shard */
 #else
-#define same_owner(x) (owner == x)
+#define expected(what, x) (last == x)
+#endif
+
+#if defined(NO_EPOCH) || defined(NOT_IN_A_BATCH)
+#define fenced true
+#else
+#define fenced (!my_record)
 #endif
 
 /* The stream carries an append out, or refuses it. */
-inline carryOut(n, what, expOwner, expHead, result) {
+inline carryOut(n, what, expects, result) {
 	if
-	:: head[log_of(what)] == expHead && same_owner(expOwner) ->
-		head[log_of(what)]++;
-		at[what] = head[log_of(what)];
+	:: expected(what, expects) ->
+		last++;
+		head[log_of(what)] = last;
+		at[what] = last;
 		appended[what]++;
 		assert(appended[what] == 1);
 		assert(by[epoch] == 0 || by[epoch] == n + 1);	/* at most one owner appends in an epoch */
@@ -77,44 +86,48 @@ inline carryOut(n, what, expOwner, expHead, result) {
 #define comes(c) (c == 0 || c == 3 || c == DROP && has(node[n].has, 0) || c == 1 && has(node[n].has, DROP))
 
 inline forget() {
-	node[n].owner = 0; node[n].head[0] = 0; node[n].head[1] = 0; node[n].has = 0; node[n].doubt = 0; node[n].answer = 0;
-	node[n].now.is = 0; node[n].now.command = 0; node[n].now.owner = 0; node[n].now.head = 0
+	node[n].owner = 0; node[n].last = 0; node[n].has = 0; node[n].doubt = 0; node[n].answer = 0;
+	node[n].now.is = 0; node[n].now.command = 0; node[n].now.owner = 0; node[n].now.last = 0
 }
 
 #define cmd node[n].now.command
 
 inline acknowledge() {
-	node[n].head[log_of(cmd)] = node[n].now.head + 1;
+	node[n].last = node[n].now.last + 1;
 	node[n].has = node[n].has | bit(cmd);
 	acknowledged = acknowledged | bit(cmd);
 	/* One order: it stands where its owner believes it to be. */
-	assert(at[cmd] == node[n].now.head + 1 || cmd == 0 && dropped > 0);
-	node[n].now.is = 0; node[n].now.command = 0; node[n].now.owner = 0; node[n].now.head = 0; node[n].doubt = 0;
+#ifndef NO_EPOCH
+	assert(at[cmd] == node[n].now.last + 1 || cmd == 0 && dropped > 0);
+#endif
+	node[n].now.is = 0; node[n].now.command = 0; node[n].now.owner = 0; node[n].now.last = 0; node[n].doubt = 0;
 	node[n].answer = 0
 }
 
 inline load() {
-	node[n].head[0] = head[0]; node[n].head[1] = head[1];
+#ifdef LAST_AS_READ
+	node[n].last = last;	/* and not that of its own record: it may be that of the next owner's */
+#endif
 	node[n].has = (appended[0] > 0) | ((appended[1] > 0) << 1) | ((appended[2] > 0) << 2) | ((appended[3] > 0) << 3);
 	acknowledged = acknowledged | node[n].has	/* their callers send them again */
 }
 
 /* A caller sends a command to the owner: for the first time, or again. What the log has is not appended again. */
-#define COMMAND(c) \
+#define COMMAND(c, ahead) \
 	:: d_step { node[n].owner > 0 && !node[n].now.is && comes(c) && !has(node[n].has, c) -> \
 		node[n].now.is = 1; node[n].now.command = c; \
-		node[n].now.owner = node[n].owner; node[n].now.head = node[n].head[log_of(c)] }
+		node[n].now.owner = node[n].owner; node[n].now.last = node[n].last + ahead }
 
 #define again(n) node[n].late.is = 1; node[n].late.command = node[n].now.command; \
-	node[n].late.owner = node[n].now.owner; node[n].late.head = node[n].now.head
+	node[n].late.owner = node[n].now.owner; node[n].late.last = node[n].now.last
 
-#define lose(n) node[n].late.is = 0; node[n].late.command = 0; node[n].late.owner = 0; node[n].late.head = 0
+#define lose(n) node[n].late.is = 0; node[n].late.command = 0; node[n].late.owner = 0; node[n].late.last = 0
 
 #define my_record (owner == node[n].now.owner)
 
 inline claim() {
-	owner++; epoch = number + 1;
-	node[n].owner = owner; node[n].done = 1; seen = 0; number = 0
+	last++; owner = last; epoch = number + 1;
+	node[n].owner = owner; node[n].last = last; node[n].done = 1; seen = 0; number = 0
 }
 
 proctype Owner(byte n) {
@@ -122,8 +135,8 @@ proctype Owner(byte n) {
 	/* A claim: reads the owner's record, and writes the next one. */
 #ifdef HEARTBEAT_AS_SAFETY
 	/* The owner before was not heard of for long enough: it is dead, and this node goes on for it. */
-	d_step { n == 0 || node[n-1].done -> node[n].done = 1; node[n].owner = owner + (n == 0);
-		owner = owner + (n == 0); epoch = epoch + (n == 0); load() };
+	d_step { n == 0 || node[n-1].done -> node[n].done = 1; last = last + (n == 0);
+		owner = (n == 0 -> last : owner); node[n].owner = owner; node[n].last = last; epoch = epoch + (n == 0); load() };
 #else
 	d_step { n == 0 || node[n-1].done || owner >= n -> seen = owner; number = epoch };
 claims:	if
@@ -137,33 +150,39 @@ claims:	if
 	d_step { load() };
 #endif
 end:	do
-	COMMAND(0)
-	COMMAND(1)
-	COMMAND(2)
-	COMMAND(3)
+	COMMAND(0, 0)
+	COMMAND(1, 0)
+	COMMAND(2, 0)
+	COMMAND(3, 0)
+#ifdef NOT_IN_A_BATCH	/* it expects the sequence of the message before, without knowing that this one is written */
+	COMMAND(0, 1)
+	COMMAND(3, 1)
+#endif
 
 	/* The stream has the append, and the answer is on its way; or is lost. */
 	:: d_step { node[n].now.is && node[n].answer == 0 ->
-		carryOut(n, cmd, node[n].now.owner, node[n].now.head, node[n].answer) }
+		carryOut(n, cmd, node[n].now.last, node[n].answer) }
 
 	/* No answer came. The append may be lost, carried out, or be carried out later. */
 #ifdef NEW_NUMBER
 	:: d_step { node[n].now.is && !node[n].late.is && !node[n].doubt && owner == node[n].owner -> again(n);
-		node[n].answer = 0; node[n].doubt = 1; node[n].now.head = head[log_of(cmd)] }
+		node[n].answer = 0; node[n].doubt = 1; node[n].now.last = last }
 #else
 	:: d_step { node[n].now.is && !node[n].late.is && !node[n].doubt -> again(n); node[n].answer = 0; node[n].doubt = 1 }
 #endif
 	:: d_step { node[n].late.is ->
-		carryOut(n, node[n].late.command, node[n].late.owner, node[n].late.head, seen); seen = 0; lose(n) }
+		carryOut(n, node[n].late.command, node[n].late.last, seen); seen = 0; lose(n) }
 	:: d_step { node[n].late.is -> lose(n) }
 
 	:: d_step { node[n].answer == 1 -> acknowledge() }
-	/* Refused: by the fence, or it was carried out before. The leader says which. */
+	/* Refused: it was carried out before, and is where it must be; or by the fence. The leader says which. */
 	:: d_step { node[n].answer == 2 ->
 		if
-		:: !my_record -> forget()
-		:: else -> assert(at[cmd] == node[n].now.head + 1);
-			acknowledge()
+		:: at[cmd] == node[n].now.last + 1 -> acknowledge()
+#ifdef NOT_IN_A_BATCH
+		:: at[cmd] != node[n].now.last + 1 && my_record && !node[n].doubt -> node[n].now.is = 0; node[n].answer = 0
+#endif
+		:: else -> assert(fenced); forget()
 		fi }
 	od
 }

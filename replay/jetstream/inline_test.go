@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jetstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// FuzzInlined: whatever a head has for its records, they are read or refused, and read again as they were written.
+func FuzzInlined(f *testing.F) {
+	i := inlined{}.with(0, 3, [][]byte{[]byte("a"), {}, []byte("ccc")}).with(5, 9, [][]byte{[]byte("d")})
+	f.Add(i.first, i.data, uint64(9))
+	f.Add(uint64(1), []byte{0, 200}, uint64(1))
+	f.Fuzz(func(t *testing.T, first uint64, data []byte, from uint64) {
+		i := inlined{first, data}
+		all, err := i.records()
+		if err != nil {
+			return
+		}
+		var again inlined
+		var want []replay.Record
+		last := uint64(0)
+		for n, r := range all {
+			if r.Seq == 0 || n > 0 && r.Seq <= last || n == 0 && r.Seq != first {
+				return // not written by with
+			}
+			again = again.with(last, r.Seq, [][]byte{r.Data})
+			last = r.Seq
+			if r.Seq >= from {
+				want = append(want, r)
+			}
+		}
+		if got, err := again.records(); err != nil || cmp.Diff(all, got) != "" {
+			t.Errorf("%v is read again as %v, %v", all, got, err)
+		}
+		if got, err := again.from(from).records(); err != nil || cmp.Diff(want, got) != "" {
+			t.Errorf("of %v the records from %d on are %v, %v", all, from, got, err)
+		}
+	})
+}
+
+// TestInline: a log whose records are in its head at first, and then in messages of their own, is the same for its
+// owner, for the next one, and for other nodes, whatever they may read of it; also where gateways live that read no
+// records in heads.
+func TestInline(t *testing.T) {
+	t.Parallel()
+	s := streams(t, connect(t, servers.URL()), Config{Replicas: 3})
+	elsewhere := openStreams(t, connect(t, servers.URL()), s.config)
+	owner := claim(t, s, 0, "a")
+	var want []replay.Record
+	reader := elsewhere.Logs(0).Read("log", 0)
+	defer reader.Close()
+	var followed []replay.Record
+	for i := range 40 {
+		seq := uint64(i + 1)
+		data := bytes.Repeat([]byte{byte(i)}, 150)
+		switch {
+		case i == 20:
+			s.Plain(true)
+		case i == 25:
+			s.Plain(false)
+		case i == 31:
+			data = make([]byte, 2*inlineBytes)
+		case i%7 == 3: // the next owner has to read what is in the head
+			if err := owner.Close(); err != nil {
+				t.Fatal(err)
+			}
+			owner = claim(t, s, 0, fmt.Sprint(i))
+		}
+		if err := owner.Append(t.Context(), replay.Append{Log: "log", Expect: seq - 1, Records: [][]byte{data}}); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, replay.Record{Seq: seq, Data: data})
+		h, err := owner.headOf(t.Context(), "log")
+		if inline := h.inline.first > 0; err != nil || inline && i >= 20 && i < 25 {
+			t.Errorf("after %d records, there are some in the head: %t; %v", seq, inline, err)
+		}
+		for name, logs := range map[string]replay.Logs{"the owner": owner, "another node": elsewhere.Logs(0)} {
+			_, _, got, err := logs.Load(t.Context(), "log")
+			if d := cmp.Diff(want, got); d != "" || err != nil {
+				t.Fatalf("%s has read, %v (-want +got):\n%s", name, err, d)
+			}
+			after := seq / 2
+			some := logs.Read("log", after)
+			page, more, err := some.Next(t.Context(), nil)
+			some.Close()
+			if err != nil || len(page) == 0 || cmp.Diff(want[after:int(after)+len(page)], page) != "" ||
+				more != (int(after)+len(page) < len(want)) {
+				t.Fatalf("%s has read after %d of %d: %v, %t, %v", name, after, seq, page, more, err)
+			}
+		}
+		patiently(t, func(ctx context.Context) error {
+			page, _, err := reader.Next(ctx, nil)
+			followed = append(followed, page...)
+			if err == nil && len(followed) < len(want) {
+				err = errors.New("the follower has not read everything")
+			}
+			return err
+		})
+	}
+	if d := cmp.Diff(want, followed); d != "" {
+		t.Errorf("the follower has read (-want +got):\n%s", d)
+	}
+	if err := owner.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestInlineForgotten: an owner that has not the records of a head in memory any more reads them before it appends, and
+// one that cannot read them answers that the store is unavailable.
+func TestInlineForgotten(t *testing.T) {
+	t.Parallel()
+	s := streams(t, connect(t, servers.URL()), Config{Replicas: 1})
+	owner := claim(t, s, 0, "a")
+	defer owner.Close()
+	for i := range recentLogs + 2 {
+		err := owner.Append(t.Context(), replay.Append{Log: fmt.Sprint(i), Records: [][]byte{[]byte("one")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	owner.mu.Lock()
+	if kept := owner.recent.Len(); kept != recentLogs || owner.recent.Contains("0") {
+		t.Errorf("the records of %d heads are in memory", kept)
+	}
+	owner.mu.Unlock()
+	if err := owner.Append(t.Context(), replay.Append{Log: "0", Expect: 1, Records: [][]byte{[]byte("two")}}); err != nil {
+		t.Fatal(err)
+	}
+	_, _, got, err := owner.Load(t.Context(), "0")
+	want := []replay.Record{{Seq: 1, Data: []byte("one")}, {Seq: 2, Data: []byte("two")}}
+	if d := cmp.Diff(want, got); d != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, d)
+	}
+	if err := owner.Append(t.Context(), replay.Append{Log: "1", Expect: 7}); !errors.Is(err, replay.ErrConflict) {
+		t.Errorf("an append that expects another revision: %v", err)
+	}
+	if err := owner.Append(t.Context(), replay.Append{Log: "none", Expect: 7}); !errors.Is(err, replay.ErrConflict) {
+		t.Errorf("an append to a log that is not there: %v", err)
+	}
+}
