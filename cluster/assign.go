@@ -63,6 +63,29 @@ func assign(shards int, nodes []candidate) []string {
 	return owner
 }
 
+// standbys returns the shards a node may have to claim soon: those it is to own, and those it would own if their owner
+// died, but those it holds.
+func standbys(shards int, nodes []candidate, name string, holds func(shard int) bool) (all []int) {
+	if !slices.ContainsFunc(nodes, func(n candidate) bool { return n.name == name }) {
+		return nil
+	}
+	owners := assign(shards, nodes)
+	next := make(map[string][]string) // the owners, by the one that has died
+	for i, owner := range owners {
+		if holds(i) {
+			continue
+		}
+		if owner != name && next[owner] == nil {
+			others := slices.DeleteFunc(slices.Clone(nodes), func(n candidate) bool { return n.name == owner })
+			next[owner] = assign(shards, others)
+		}
+		if owner == name || next[owner][i] == name {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
 // weight is the hash of a name and a shard. All nodes, of all versions, agree on it.
 func weight(name string, shard int) uint64 {
 	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a

@@ -164,6 +164,7 @@ func (c *Cluster) Close() {
 	c.stop()
 	c.calls.failAll()
 	c.work.Wait()
+	c.config.Streams.StandBy(nil)
 	c.leave(ctx)
 	c.end()
 }

@@ -27,6 +27,10 @@
 // when the first has an owner. The shards of a node that was started again under its name can be claimed when the lease
 // of its former incarnation cannot hold any more: the former process may still run, on a machine cut off.
 //
+// So each node knows which shards it would own if one other node died (standbys). It has their Streams keep ready what
+// a claim needs (Streams.StandBy), and likewise for those it is to own while others hold them. A node stands by for as
+// many shards as it owns, about, and no message between nodes is needed for it.
+//
 // Calls go over the Network. It may lose messages but not reorder them. A call is not sent twice: the caller pings the
 // node working on it, and a node without the call reports it as unknown. Then, and when the node is gone, or silent,
 // the call fails with a MovedError; it records whether the node may have begun. The caller decides whether to ask

@@ -32,6 +32,9 @@ type Streams interface {
 	Release(ctx context.Context, shard int, after Owner) error
 	// Speak has the stores write what nodes with this protocol can read. It does not block.
 	Speak(protocol int)
+	// StandBy has what a claim of some shards needs kept ready, and of no others. The store of a shard takes what is ready
+	// over.
+	StandBy(shards []int)
 }
 
 // Store is the store of a shard for the node owning it.

@@ -232,6 +232,7 @@ func (c *Cluster) silentSince(o Owner) time.Duration {
 func (c *Cluster) keep() {
 	for c.ctx.Err() == nil {
 		doubt := c.verify()
+		c.standBy()
 		c.balance()
 		wait := c.config.Lease / 3
 		if doubt || c.isMoving() {
@@ -243,6 +244,17 @@ func (c *Cluster) keep() {
 		case <-c.ctx.Done():
 		}
 	}
+}
+
+// standBy has the shards kept ready that this node may have to own soon.
+func (c *Cluster) standBy() {
+	c.mu.Lock()
+	var shards []int
+	if nodes := c.living(); c.joined {
+		shards = standbys(len(c.shards), nodes, c.config.Name, func(i int) bool { return c.shards[i].store != nil })
+	}
+	c.mu.Unlock()
+	c.config.Streams.StandBy(shards)
 }
 
 // balance releases a misplaced shard, if none is moving.

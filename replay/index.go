@@ -7,6 +7,8 @@ import (
 	"container/heap"
 	"context"
 	"hash/maphash"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -108,6 +110,9 @@ func (x *Index[V]) Settings() Settings { return x.settings }
 
 // Get returns a log; nil if there is none.
 func (x *Index[V]) Get(name string) *Indexed[V] { return x.logs[name] }
+
+// All yields all logs, in no order. They may be removed meanwhile.
+func (x *Index[V]) All() iter.Seq[*Indexed[V]] { return maps.Values(x.logs) }
 
 // Len returns the number of logs.
 func (x *Index[V]) Len() int { return len(x.logs) }

@@ -30,6 +30,8 @@ var (
 	metricServing   = metrics.Gauge("cluster_calls_serving", "Calls that the gateway carries out for others.")
 	metricHeld      = metrics.Gauge("cluster_calls_bytes", "Bytes of the requests and answers of these.")
 
+	metricStandby = metrics.Gauge("cluster_standby_logs",
+		"Logs of shards of other gateways that are kept ready for a take-over.")
 	metricStreamAppends = metrics.Histogram("cluster_append_seconds",
 		"Appends that the gateway has written, and how long each took until a quorum had it.")
 	metricBatches = metrics.Counter("cluster_batches_total", "Batches in which they were written.")
@@ -59,6 +61,7 @@ func (s samples) streams(c jetstream.Counts) {
 	s.Add(metricFencedWrites, float64(c.Fenced))
 	s.Add(metricMissed, float64(c.Missed))
 	s.Add(metricUnpurged, float64(c.Unpurged))
+	s.Add(metricStandby, float64(c.Standby))
 }
 
 // cluster adds what a gateway has counted.

@@ -99,6 +99,8 @@ type Link struct {
 	delay        time.Duration   // of claims
 	slow         time.Duration   // until writes to the registry arrive
 	stale        []cluster.Owner // the owners it reads: from deposed leaders; nil for the present ones
+	ready        []int           // the shards of StandBy
+	unready      []int           // the shards claimed from others that were not ready
 }
 
 // Link returns a link for messages of up to 64 KiB.
@@ -250,6 +252,9 @@ func (l *Link) Claim(
 	if s.owner != after {
 		return nil, cluster.ErrClaimed
 	}
+	if after.Epoch > 0 && !slices.Contains(l.ready, shard) {
+		l.unready = append(l.unready, shard)
+	}
 	s.owner, s.store = cluster.Owner{Node: node, Incarnation: incarnation, Epoch: after.Epoch + 1}, nil
 	if l.broken {
 		return nil, replay.ErrUnavailable
@@ -273,6 +278,21 @@ func (l *Link) Release(ctx context.Context, shard int, after cluster.Owner) erro
 	}
 	s.owner, s.store = cluster.Owner{Epoch: after.Epoch + 1}, nil
 	return nil
+}
+
+// StandBy implements cluster.Streams.
+func (l *Link) StandBy(shards []int) { l.set(func() { l.ready = slices.Clone(shards) }) }
+
+// Ready returns the shards the process keeps ready.
+func (l *Link) Ready() (shards []int) {
+	l.set(func() { shards = slices.Clone(l.ready) })
+	return shards
+}
+
+// Unready returns the shards claimed by the process since the last call that were owned before, and not kept ready.
+func (l *Link) Unready() (shards []int) {
+	l.set(func() { shards, l.unready = l.unready, nil })
+	return shards
 }
 
 // store is the store of a shard for one of its owners.

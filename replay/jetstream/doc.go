@@ -33,16 +33,36 @@
 // sequences. Records filling more than a batch are written before it; no reader looks at them before the head counts
 // them.
 //
-// A dropped log gets an empty head, and is then purged up to the sequence of this head: a late purge takes nothing of a
-// log with the same name begun since. The head of a log has the sequence its log began after, so the remains of a
+// A dropped log gets an empty head. A while later it is purged up to the sequence of this head: the purge takes nothing
+// of a log with the same name begun since. The head of a log has the sequence its log began after, so the remains of a
 // former log, never purged, are not taken for its own. Trimmed records are purged up to the sequence of the first
 // message kept.
 //
 // # The index
 //
 // The owner keeps the heads of all logs in memory (replay.Index), with their lists, times and metadata, packed but for
-// those of the logs written last. It reads them once, when it has claimed the shard, from any replica: the leader lists
-// the existing logs at the end. Records are in memory only of logs being read, the last ones.
+// those of the logs written last. Records are in memory only of logs being read, the last ones.
+//
+// A claim without a standby reads all heads, from any replica. At the end the leader lists the existing logs: a replica
+// may still have a head of a dropped and purged log.
+//
+// # Standbys
+//
+// A process that may have to claim a shard soon keeps its heads as the owner does (Streams.StandBy, standby). So a
+// take-over reads only the heads written since, however much is stored. The old heads are read a page at a time, with
+// pauses, and compared with the leader once. The new ones are read every second. One message at each subject is kept,
+// so a head is read in its last state only.
+//
+// All that is not in the heads is a drop whose empty head was purged before the standby read it. The index would then
+// have a log that is gone. To use such a log in doubt, an owner would have to ask the leader first, and whatever walks
+// over many logs, to count them, would have to ask for each. So the drops are made known instead: before it purges, the
+// owner writes a mark, with the greatest sequence of the empty heads to be purged (Store.markDropped), and it purges
+// some time after the drop (purgeAfter). A standby whose tail, of some seconds ago, is not before the mark has missed
+// none. Its index is exact, and the store open at once. Otherwise the leader's list is compared again: by the standby,
+// or at the claim. The owner's record says since when all owners write marks. So a standby of a shard with an owner of
+// an older version is never exact, and nothing depends on clocks.
+//
+// A new owner looks a while later for dropped logs left in the stream, as its standby may not know them (Store.tidy).
 //
 // # Readers
 //

@@ -385,8 +385,8 @@ func TestHeadOfLaggingReplica(t *testing.T) {
 	filter := owner.st.prefix + token("dropped") + ".>"
 	patiently(t, func(ctx context.Context) error { return owner.st.purge(ctx, filter, late.seq+100) })
 
-	next := &Store{st: owner.st, index: replay.NewIndex[entry](replay.Settings{}, awake)}
-	if err := errors.Join(next.loadHead(t.Context(), late), next.load(t.Context())); err != nil {
+	next := newCatalog(owner.st)
+	if err := errors.Join(next.take(t.Context(), late), next.readOn(t.Context()), next.compare(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	if next.index.Get("kept") == nil || next.index.Get("dropped") != nil {

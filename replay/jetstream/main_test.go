@@ -74,6 +74,7 @@ func streams(t testing.TB, nc *nats.Conn, c Config) *Streams {
 	}
 	c.Shards = max(c.Shards, 1)
 	c.GiveUp = cmp.Or(c.GiveUp, time.Minute) // for a slow machine
+	c.purgeAfter = cmp.Or(c.purgeAfter, 80*time.Millisecond)
 	c.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	s := openStreams(t, nc, c)
 	t.Cleanup(func() {

@@ -6,64 +6,69 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
-
-	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// openStore reads the heads of all logs, and returns their store.
+// openStore has the heads of all logs, from the standby of the shard if there is one, and returns their store.
 func openStore(ctx context.Context, st *stream, owner Owner) (*Store, error) {
-	// The record of the owner is the last message: the former owner writes nothing after it.
-	s := &Store{st: st, owner: owner, last: owner.Epoch, kick: make(chan struct{}, 1), purge: make(chan struct{}, 1),
-		index: replay.NewIndex[entry](st.config.Settings, awake), fenced: make(chan struct{}), reopened: make(chan struct{})}
-	var err error
-	if s.recent, err = simplelru.NewLRU[string, []byte](recentLogs, nil); err != nil {
-		return nil, err
-	}
-	if err := s.load(ctx); err != nil {
+	by := st.takeStandby()
+	s, err := by.open(ctx, owner)
+	if err != nil {
+		st.giveBack(by)
 		return nil, fmt.Errorf("the logs of the shard %d cannot be read: %w", st.shard, err)
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.work.Add(2 + purgers)
 	go s.run()
 	go s.expire()
+	if by.begun { // it has not read all heads since the claim
+		s.work.Add(1)
+		go s.tidy()
+	}
 	for range purgers {
 		go s.clean()
 	}
 	st.entered(s)
+	st.mu.Lock()
+	st.opening = false
+	st.mu.Unlock()
 	return s, nil
 }
 
-// load reads all heads, and asks the leader for the logs there are: a replica may still have a head of a dropped and
-// purged log.
-func (s *Store) load(ctx context.Context) error {
-	err := s.st.heads(ctx, 0, math.MaxUint64, func(m message) error { return s.loadHead(ctx, m) })
-	if err != nil {
-		return err
+// open returns the store of the shard, claimed by owner. It has no goroutines yet.
+func (b *standby) open(ctx context.Context, owner Owner) (*Store, error) {
+	// The record of the owner is the last message: the former owner writes nothing after it.
+	s := &Store{st: b.st, owner: owner, last: owner.Epoch, kick: make(chan struct{}, 1), purge: make(chan struct{}, 1),
+		index: b.index, fenced: make(chan struct{}), reopened: make(chan struct{})}
+	var err error
+	if s.recent, err = simplelru.NewLRU[string, []byte](recentLogs, nil); err != nil {
+		return nil, err
 	}
-	return s.compare(ctx)
+	if err := b.readOn(ctx); err != nil {
+		return nil, err
+	}
+	if err := b.verify(ctx); err != nil {
+		return nil, err
+	}
+	if !b.exact {
+		if err := b.compare(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for name, seq := range b.dropped {
+		s.dropped(name, seq)
+	}
+	return s, nil
 }
 
 // heads calls each for the heads after a message and before another one, in the order of the stream. Any replica
 // answers, and one may lag, so the leader is asked at the end whether a head is left.
 func (st *stream) heads(ctx context.Context, after, before uint64, each func(message) error) error {
-	filter := st.prefix + "*.h"
 	for at := after; ; {
-		found, err := st.direct(ctx, at+1, filter, pageMessages)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+		found, err := st.nextHeads(ctx, at)
 		if err != nil || len(found) == 0 {
-			m, err := st.get(ctx, getRequest{Seq: at + 1, Next: filter})
-			if errors.Is(err, errNoMessage) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			found = append(found, m)
+			return err
 		}
 		for _, m := range found {
 			if at = m.seq; at > before {
@@ -76,69 +81,22 @@ func (st *stream) heads(ctx context.Context, after, before uint64, each func(mes
 	}
 }
 
-// loadHead takes a head into the index.
-func (s *Store) loadHead(ctx context.Context, m message) error {
-	name, _, err := logOf(s.st.prefix, m.subject)
-	if err != nil {
-		return err
+// nextHeads returns the next heads after a message, some of them; none if there are none.
+func (st *stream) nextHeads(ctx context.Context, after uint64) ([]message, error) {
+	filter := st.prefix + "*.h"
+	found, err := st.direct(ctx, after+1, filter, pageMessages)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
 	}
-	if len(m.data) == 0 { // a dropped log; its purge may have been missed
-		s.later(purge{s.st.prefix + token(name) + ".>", m.seq + 1})
-		s.unload(name)
-		return nil
+	if err == nil && len(found) > 0 {
+		return found, nil
 	}
-	data, err := s.st.whole(ctx, m)
-	if errors.Is(err, errNoMessage) { // it was replaced, and its replacement comes later
-		s.unload(name)
-		return nil
+	m, err := st.get(ctx, getRequest{Seq: after + 1, Next: filter})
+	if errors.Is(err, errNoMessage) {
+		return nil, nil
 	}
 	if err != nil {
-		return fmt.Errorf("the log %.100q: %w", name, err)
+		return nil, err
 	}
-	h, err := parseHead(data)
-	if err != nil {
-		return fmt.Errorf("the log %.100q: %w", name, err)
-	}
-	l := s.index.Get(name)
-	if l == nil {
-		l = &indexed{Name: name}
-	}
-	l.Value = entry{begun: h.begun, seq: m.seq, snapshot: h.snapshot, inline: h.inline.first}
-	s.index.Set(l, h.Head, sizeOf(name, &h), h.expires)
-	return nil
-}
-
-// unload takes a log out of the index, if it is there.
-func (s *Store) unload(name string) {
-	if l := s.index.Get(name); l != nil {
-		s.index.Remove(l)
-	}
-}
-
-// compare takes logs missing at the leader out of the index.
-func (s *Store) compare(ctx context.Context) error {
-	filter := s.st.prefix + "*.h"
-	there := make(map[string]bool)
-	for {
-		subjects, all, err := s.st.subjects(ctx, filter, len(there))
-		if err != nil {
-			return err
-		}
-		for subject := range subjects {
-			there[subject] = true
-		}
-		if len(subjects) == 0 || len(there) >= all {
-			break
-		}
-	}
-	noLock := func(context.Context) error { return nil } // the store is not open yet
-	for e, err := range s.index.Entries(ctx, noLock, func() {}, "", "") {
-		if err != nil {
-			return err
-		}
-		if !there[s.st.headSubject(e.Log)] {
-			s.unload(e.Log)
-		}
-	}
-	return nil
+	return []message{m}, nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
-// op is an append waiting to be written, a log dropped by the store itself, or else a Confirm.
+// op is an append waiting to be written, a log dropped by the store itself, a mark, or else a Confirm.
 type op struct {
 	ctx   context.Context
 	a     *replay.Append
@@ -24,6 +24,7 @@ type op struct {
 
 	log      *indexed // the log to write to
 	dropped  string   // by the store: the name of the log
+	marks    uint64   // the sequence; 0 for no mark
 	values   []value
 	head     head
 	size     int64
@@ -33,7 +34,7 @@ type op struct {
 }
 
 // confirms reports whether the op is a Confirm.
-func (o *op) confirms() bool { return o.a == nil && o.dropped == "" }
+func (o *op) confirms() bool { return o.a == nil && o.dropped == "" && o.marks == 0 }
 
 // answer ends the wait for an op, and reports whether it had not ended. The first answer counts.
 func (o *op) answer(err error) bool {

@@ -3,10 +3,12 @@
 package jetstream
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
@@ -28,7 +30,13 @@ type ownerRecord struct {
 	Incarnation string `json:"incarnation,omitempty"`
 	// Claim is different for each record: so a claim is known again after its acknowledgement was lost.
 	Claim string `json:"claim"`
+	// Marked is a sequence after which no owner has purged an empty head before it was marked: that of the record before,
+	// or ownMark for the sequence of this record. It is 0 in a record of a version without marks. See Store.markDropped.
+	Marked uint64 `json:"marked,omitempty"`
 }
+
+// ownMark stands for the sequence of its record.
+const ownMark = uint64(math.MaxUint64)
 
 // owner returns the present record.
 func (st *stream) owner(ctx context.Context) (Owner, error) {
@@ -48,12 +56,41 @@ func (st *stream) readOwner(ctx context.Context) (Owner, ownerRecord, error) {
 	if err := json.Unmarshal(m.data, &r); err != nil {
 		return Owner{}, r, fmt.Errorf("the owner's record of the stream %s: %w", st.name, err)
 	}
-	return Owner{Node: r.Node, Incarnation: r.Incarnation, Epoch: m.seq}, r, nil
+	if r.Marked == ownMark {
+		r.Marked = m.seq
+	}
+	o := Owner{Node: r.Node, Incarnation: r.Incarnation, Epoch: m.seq}
+	st.mu.Lock()
+	st.record, st.marked = o, r.Marked
+	st.mu.Unlock()
+	return o, r, nil
+}
+
+// markedAt returns the mark of an owner's record.
+func (st *stream) markedAt(ctx context.Context, o Owner) (uint64, error) {
+	if o == (Owner{}) {
+		return 0, nil
+	}
+	st.mu.Lock()
+	known, marked := st.record, st.marked
+	st.mu.Unlock()
+	if known == o {
+		return marked, nil
+	}
+	present, r, err := st.readOwner(ctx)
+	if err == nil && present != o {
+		err = ErrClaimed
+	}
+	return r.Marked, err
 }
 
 // claim writes the next record.
 func (st *stream) claim(ctx context.Context, after Owner, node, incarnation string) (Owner, error) {
-	record := ownerRecord{Node: node, Incarnation: incarnation, Claim: nuid.Next()}
+	marked, err := st.markedAt(ctx, after)
+	if err != nil {
+		return Owner{}, err
+	}
+	record := ownerRecord{Node: node, Incarnation: incarnation, Claim: nuid.Next(), Marked: cmp.Or(marked, ownMark)}
 	data, err := json.Marshal(record)
 	if err != nil {
 		return Owner{}, err
@@ -66,6 +103,9 @@ func (st *stream) claim(ctx context.Context, after Owner, node, incarnation stri
 		stop()
 		if err == nil {
 			next.Epoch = ack.Sequence
+			st.mu.Lock()
+			st.record, st.marked = next, cmp.Or(marked, next.Epoch)
+			st.mu.Unlock()
 			return next, nil
 		}
 		if ctx.Err() != nil {

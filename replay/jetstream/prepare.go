@@ -15,6 +15,10 @@ func (s *Store) prepare(o *op, now time.Time) error {
 	if o.confirms() {
 		return o.ctx.Err()
 	}
+	if o.marks > 0 {
+		o.values = []value{st.markValue(o.marks)}
+		return nil
+	}
 	if o.a == nil {
 		o.values = []value{{subject: st.headSubject(o.dropped), parts: [][]byte{nil}}}
 		return nil

@@ -111,7 +111,7 @@ func (s *Store) later(p purge) {
 // mayDrop reports whether another expired log may be dropped: if too much waits to be purged, it is kept for longer.
 // s.mu is held.
 func (s *Store) mayDrop() bool {
-	return len(s.queue)+len(s.purges.subjects) < s.st.config.maxPurges
+	return len(s.queue)+len(s.purges.subjects)+len(s.drops) < s.st.config.maxPurges
 }
 
 // clean purges dropped messages, beside other goroutines doing the same.

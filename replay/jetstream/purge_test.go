@@ -73,11 +73,11 @@ func TestUnpurged(t *testing.T) {
 	again := openStreams(t, connect(t, servers.URL()), c)
 	owner = claim(t, again, 0, "b")
 	defer owner.Close()
-	// The head, the snapshot and two records of trimmed, and the owner's record.
+	// The head, the snapshot and two records of trimmed, the owner's record and the mark.
 	patiently(t, func(ctx context.Context) error {
 		stream, err := again.js.Stream(ctx, owner.st.name)
-		if err == nil && stream.CachedInfo().State.Msgs != 5 {
-			err = fmt.Errorf("the stream has %d messages, want 5", stream.CachedInfo().State.Msgs)
+		if err == nil && stream.CachedInfo().State.Msgs != 6 {
+			err = fmt.Errorf("the stream has %d messages, want 6", stream.CachedInfo().State.Msgs)
 		}
 		return err
 	})
@@ -87,8 +87,8 @@ func TestUnpurged(t *testing.T) {
 	}
 	patiently(t, func(ctx context.Context) error {
 		stream, err := again.js.Stream(ctx, owner.st.name)
-		if err == nil && stream.CachedInfo().State.Msgs != 4 {
-			err = fmt.Errorf("the stream has %d messages, want 4", stream.CachedInfo().State.Msgs)
+		if err == nil && stream.CachedInfo().State.Msgs != 5 {
+			err = fmt.Errorf("the stream has %d messages, want 5", stream.CachedInfo().State.Msgs)
 		}
 		return err
 	})

@@ -32,6 +32,9 @@ type Store struct {
 	queue       []*op
 	pending     []*op // being written
 	purges      purges
+	drops       []drop // oldest first
+	marking     uint64 // the last sequence to be marked by this owner
+	written     uint64 // the last one that is
 	closed      bool
 	isFenced    bool
 	fenced      chan struct{}
@@ -122,11 +125,12 @@ func (s *Store) dropExpired() {
 	}
 }
 
-// expire drops logs expiring while no method is called.
+// expire drops logs expiring while no method is called, and has the dropped ones purged.
 func (s *Store) expire() {
 	defer s.work.Done()
 	for pause(s.ctx, time.Second) == nil {
 		if s.enter(s.ctx) == nil {
+			s.markDropped()
 			s.mu.Unlock()
 		}
 	}
@@ -189,8 +193,12 @@ func (s *Store) apply(o *op, seq uint64) {
 	if o.confirms() {
 		return
 	}
+	if o.marks > 0 {
+		s.marked(o.marks)
+		return
+	}
 	if o.a == nil {
-		s.later(purge{s.st.prefix + token(o.dropped) + ".>", seq + 1})
+		s.dropped(o.dropped, seq)
 		return
 	}
 	s.st.appends.Add(time.Since(o.begun))
@@ -200,7 +208,7 @@ func (s *Store) apply(o *op, seq uint64) {
 			s.remove(l)
 			o.awake = s.st.drop(l)
 		}
-		s.later(purge{s.st.prefix + token(l.Name) + ".>", seq + 1})
+		s.dropped(l.Name, seq)
 		return
 	}
 	first := max(s.index.Head(l).First, 1)

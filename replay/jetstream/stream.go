@@ -39,11 +39,17 @@ type stream struct {
 	ownerSubject string
 	batchSubject string
 	fenceSubject string
+	markSubject  string
 	remote       *logs
 
 	mu       sync.Mutex
 	followed map[string]*followed // logs with readers
 	local    *Store               // opened by this process; nil for none
+	opening  bool                 // this process opens a store
+	standby  *standby             // nil for none
+	wanted   bool                 // a standby, while this process has no store
+	record   Owner                // the owner's record read or written last,
+	marked   uint64               // and its mark, see ownerRecord
 	watched  int                  // number of logs followed while another node owns the shard
 	checks   *time.Timer          // until the next check; nil if no log is watched
 
@@ -57,6 +63,7 @@ func newStream(s *Streams, shard int) *stream {
 	st := &stream{Streams: s, shard: shard, name: c.stream(shard), prefix: c.subjects(shard), live: c.live(shard),
 		followed: make(map[string]*followed)}
 	st.ownerSubject, st.batchSubject, st.fenceSubject = st.prefix+"owner", st.prefix+"batch", st.prefix+"fence"
+	st.markSubject = st.prefix + "mark"
 	st.remote = &logs{st}
 	return st
 }

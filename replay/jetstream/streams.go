@@ -40,7 +40,8 @@ type Config struct {
 	// ErrUnavailable; default 10 s.
 	GiveUp time.Duration
 
-	maxPurges int // see the constant; for tests
+	maxPurges  int           // see the constants; for tests
+	purgeAfter time.Duration // likewise
 }
 
 // withDefaults returns c with the defaults for unset fields.
@@ -63,6 +64,9 @@ func (c Config) withDefaults() Config {
 	if c.GiveUp == 0 {
 		c.GiveUp = 10 * time.Second
 	}
+	if c.purgeAfter == 0 {
+		c.purgeAfter = purgeAfter
+	}
 	if c.maxPurges == 0 {
 		c.maxPurges = maxPurges
 	}
@@ -76,6 +80,8 @@ type Streams struct {
 	config Config
 	shards []*stream
 	plain  atomic.Bool // see Plain
+	// filling has a value while a standby reads old heads.
+	filling chan struct{}
 	counters
 }
 
@@ -97,7 +103,7 @@ type counters struct {
 	batches, resent, conflicts, fenced, missed, unpurged atomic.Uint64
 }
 
-// Counts are the events since Open.
+// Counts are the events since Open, and the present state.
 type Counts struct {
 	Appends   measure.Snapshot // that were written, with their times
 	Batches   uint64           // of these appends
@@ -106,12 +112,13 @@ type Counts struct {
 	Fenced    uint64           // appends refused because another node had claimed the shard
 	Missed    uint64           // checks on another node than the owner's that found an append without a notification
 	Unpurged  uint64           // times dropped messages were left in a stream, since too much waits to be purged
+	Standby   int              // present number of logs of others' shards whose heads are kept; see StandBy
 }
 
-// Counts returns the events since Open.
+// Counts returns them.
 func (s *Streams) Counts() Counts {
 	return Counts{s.appends.Snapshot(), s.batches.Load(), s.resent.Load(), s.conflicts.Load(), s.fenced.Load(),
-		s.missed.Load(), s.unpurged.Load()}
+		s.missed.Load(), s.unpurged.Load(), s.standbyLogs()}
 }
 
 // ErrClaimed is the error of a claim after another record than the present one.
@@ -128,7 +135,7 @@ func Open(ctx context.Context, nc *nats.Conn, c Config) (*Streams, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Streams{nc: nc, js: js, config: c}
+	s := &Streams{nc: nc, js: js, config: c, filling: make(chan struct{}, 1)}
 	for i := range c.Shards {
 		if err := s.ensure(ctx, i); err != nil {
 			return nil, err

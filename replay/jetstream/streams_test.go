@@ -148,11 +148,11 @@ func TestPins(t *testing.T) {
 	settings.MaxSize = 1
 	s.Configure(settings)
 	gone("pinned")
-	// Dropped messages are purged: at last the stream has the pin and the owner's record.
+	// Dropped messages are purged: at last the stream has the pin, the owner's record and the mark.
 	patiently(t, func(ctx context.Context) error {
 		stream, err := s.of.js.Stream(ctx, s.st.name)
-		if err == nil && stream.CachedInfo().State.Msgs != 2 {
-			err = fmt.Errorf("the stream has %d messages, want 2", stream.CachedInfo().State.Msgs)
+		if err == nil && stream.CachedInfo().State.Msgs != 3 {
+			err = fmt.Errorf("the stream has %d messages, want 3", stream.CachedInfo().State.Msgs)
 		}
 		return err
 	})

@@ -14,6 +14,7 @@ import (
 //	owner        the owner's record
 //	batch        the end of the last batch, for gateways with protocol 1
 //	fence        the only message of an otherwise empty batch
+//	mark         the greatest sequence of an empty head that may have been purged
 //	<log>.h      the head of a log, and its last records
 //	<log>.s      its snapshot
 //	<log>.r.<n>  its records from number n on

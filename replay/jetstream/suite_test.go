@@ -25,6 +25,28 @@ func TestJetStream(t *testing.T) {
 	}
 }
 
+// TestOverStandby runs the suite on stores opened with the heads that a standby had read.
+func TestOverStandby(t *testing.T) {
+	t.Parallel()
+	replaytest.Run(t, func(t *testing.T, s replay.Settings) replay.Store {
+		return overStandby(t, open(t, Config{Replicas: 1, Settings: s}), s)
+	}, replaytest.Options{Parallel: true, Reopen: overStandby, Break: breakable(1)})
+}
+
+// overStandby closes a store, and opens it as another process does that stood by for it.
+func overStandby(t *testing.T, st replay.Store, s replay.Settings) replay.Store {
+	t.Helper()
+	of := st.(opened).of
+	c := of.config
+	c.Settings = s
+	next := openStreams(t, of.nc, c)
+	standBy(t, next)
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return opened{claim(t, next, 0, "b"), next}
+}
+
 // breakable returns a function to open a store on servers of which the majority can be stopped.
 func breakable(replicas int) func(t *testing.T, s replay.Settings) (replay.Store, func(bool)) {
 	return func(t *testing.T, s replay.Settings) (replay.Store, func(bool)) {

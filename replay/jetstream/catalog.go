@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/aip-gateway/aip-gateway/replay"
+)
+
+// catalog has the heads of the logs of a shard, as they were read from its stream.
+type catalog struct {
+	st    *stream
+	index *replay.Index[entry]
+	// tail is a sequence up to which all heads were read, but for those after fill and up to start.
+	tail, fill, start uint64
+	// dropped has the empty heads that were read and may not be purged yet, by log.
+	dropped map[string]uint64
+}
+
+func newCatalog(st *stream) *catalog {
+	return &catalog{st: st, index: replay.NewIndex[entry](st.config.Settings, awake), dropped: make(map[string]uint64)}
+}
+
+// take takes a head. Heads may come in another order than in the stream.
+func (c *catalog) take(ctx context.Context, m message) error {
+	name, _, err := logOf(c.st.prefix, m.subject)
+	if err != nil {
+		return err
+	}
+	l := c.index.Get(name)
+	if m.seq < c.dropped[name] || l != nil && m.seq <= l.Value.seq {
+		return nil
+	}
+	if len(m.data) == 0 {
+		c.dropped[name] = m.seq
+		c.unload(name)
+		return nil
+	}
+	data, err := c.st.whole(ctx, m)
+	if errors.Is(err, errNoMessage) { // it was replaced, and its replacement comes later
+		c.unload(name)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("the log %.100q: %w", name, err)
+	}
+	h, err := parseHead(data)
+	if err != nil {
+		return fmt.Errorf("the log %.100q: %w", name, err)
+	}
+	if l == nil {
+		l = &indexed{Name: name}
+	}
+	l.Value = entry{begun: h.begun, seq: m.seq, snapshot: h.snapshot, inline: h.inline.first}
+	c.index.Set(l, h.Head, sizeOf(name, &h), h.expires)
+	return nil
+}
+
+// unload takes a log out of the index, if it is there.
+func (c *catalog) unload(name string) {
+	if l := c.index.Get(name); l != nil {
+		c.index.Remove(l)
+	}
+}
+
+// readOn reads the heads written since, as the leader has them, and those not read yet. What was read stays after an
+// error.
+func (c *catalog) readOn(ctx context.Context) error {
+	last, err := c.st.lastSequence(ctx)
+	if err != nil {
+		return err
+	}
+	for c.fill < c.start {
+		err := c.st.heads(ctx, c.fill, c.start, func(m message) error {
+			c.fill = m.seq
+			return c.take(ctx, m)
+		})
+		if err != nil {
+			return err
+		}
+		c.fill = c.start
+	}
+	err = c.st.heads(ctx, c.tail, math.MaxUint64, func(m message) error {
+		if err := c.take(ctx, m); err != nil {
+			return err
+		}
+		c.tail = m.seq
+		return nil
+	})
+	if err == nil {
+		c.tail = max(c.tail, last)
+	}
+	return err
+}
+
+// compare takes logs missing at the leader out of the index: a replica may still have a head of a dropped and purged
+// log. All heads were read on.
+func (c *catalog) compare(ctx context.Context) error {
+	filter := c.st.prefix + "*.h"
+	there := make(map[string]bool)
+	for {
+		subjects, all, err := c.st.subjects(ctx, filter, len(there))
+		if err != nil {
+			return err
+		}
+		for subject := range subjects {
+			there[subject] = true
+		}
+		if len(subjects) == 0 || len(there) >= all {
+			break
+		}
+	}
+	for l := range c.index.All() {
+		if there[c.st.headSubject(l.Name)] {
+			continue
+		}
+		// The subjects may have changed between two pages of them, so that one was in none.
+		switch _, err := c.st.readHead(ctx, l.Name); {
+		case errors.Is(err, replay.ErrNotFound):
+			c.index.Remove(l)
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
