@@ -3,6 +3,7 @@
 package pebble
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -52,6 +53,10 @@ func TestBackup(t *testing.T) {
 	}
 	ended := replay.Append{Log: "tended", Records: [][]byte{[]byte("x")}, Metadata: []byte("e"), End: true, Durable: true}
 	if err := s.Append(t.Context(), ended); err != nil {
+		t.Fatal(err)
+	}
+	large := bytes.Repeat([]byte("large"), maxInline)
+	if err := s.Append(t.Context(), replay.Append{Log: "tlarge", Records: [][]byte{large}, Durable: true}); err != nil {
 		t.Fatal(err)
 	}
 	var before [logs]int64
@@ -105,6 +110,9 @@ func TestBackup(t *testing.T) {
 	}
 	if h, err := restored.Head(t.Context(), "tended"); err != nil || h.Ended.IsZero() {
 		t.Errorf("the log that has ended is %+v: %v", h, err)
+	}
+	if _, _, records, err := restored.Load(t.Context(), "tlarge"); err != nil || !bytes.Equal(records[0].Data, large) {
+		t.Errorf("the large record is not there as it was: %v", err)
 	}
 	due := 0
 	for d, err := range restored.Due(t.Context(), 't', replay.Recover, time.Now()) {

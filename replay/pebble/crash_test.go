@@ -341,8 +341,26 @@ func TestForeign(t *testing.T) {
 			"is a database of something else"},
 		"another database, older": {func(t *testing.T, dir string) { database(t, dir, pebble.FormatMinSupported, "k", "v") },
 			"is a database of something else"},
-		"another database, newer": {func(t *testing.T, dir string) { database(t, dir, pebble.FormatNewest, "k", "v") },
-			"is a database of something else"},
+		"missing large records": {func(t *testing.T, dir string) {
+			used(t, dir)
+			s, err := Open(dir, replay.Settings{}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			appendRecords(t, s, "large", true, strings.Repeat("x", 2*maxInline))
+			if err := errors.Join(s.committed().Flush(), s.Close()); err != nil {
+				t.Fatal(err)
+			}
+			files, _ := filepath.Glob(filepath.Join(dir, "*.blob"))
+			if len(files) == 0 {
+				t.Fatal("no files of large records")
+			}
+			for _, f := range files {
+				if err := os.Remove(f); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, "cannot be opened"},
 		"another format": {func(t *testing.T, dir string) {
 			database(t, dir, disk.PebbleFormat, string(formatKey), "aip-gateway replay 1")
 		},

@@ -23,6 +23,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
+	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
 )
 
 // smallDisk returns a disk in memory of a small size, so memtables are small, and files are many.
@@ -246,7 +247,7 @@ func checkContent(t *testing.T, s *Store, acked []uint64) {
 // TestFullDisk fills the disk as it is for the parts of a database beside the journal. Pebble itself would try
 // the same again without end, hold up the writers, or end the process.
 func TestFullDisk(t *testing.T) {
-	for _, part := range []string{"*.sst", "MANIFEST-*"} {
+	for _, part := range []string{"*.sst", "*.blob", "MANIFEST-*"} {
 		t.Run(part, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				var full atomic.Bool
@@ -307,8 +308,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestOrphanTables has the disk take small files, but no tables: each try to open the database fails. The leftovers of
-// the tries do not take the disk.
+// TestOrphanTables has the disk take large records and small files, but no tables: each try to open the database fails.
+// The leftovers of the tries do not take the disk.
 func TestOrphanTables(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		system := smallDisk()
@@ -342,21 +343,19 @@ func TestOrphanTables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		levels, err := s.committed().SSTables()
+		tables, err := s.tables()
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := 0
-		for _, tables := range levels {
-			for _, table := range tables {
-				if _, err := system.Stat("/store/" + table.BackingSSTNum.String() + ".sst"); err == nil { // not in memory
-					want++
-				}
+		for name := range tables {
+			if _, err := system.Stat("/store/" + name); err == nil { // not in memory
+				want++
 			}
 		}
 		got := 0
 		for _, name := range names {
-			if path.Ext(name) == ".sst" {
+			if disk.IsTable(name) {
 				got++
 			}
 		}

@@ -20,6 +20,13 @@
 // the cost of the database. So compactions wait for 10 flushes, and blocks have 16 KiB: together that takes 4 to 7 µs
 // less of CPU for each task, and writes half as much to the disk. A look-up asks a few filters more.
 //
+// Large entries lie in files of their own, and tables have their places (separation): a compaction writes these, and
+// not the texts. If a tenth of such files is of dropped logs, Pebble writes the rest of one to a new file. It looks at
+// these files only when it reads one of their entries, and two of its errors there are panics. So the store looks at
+// the end of each at its opening (disk.CheckValues), and Pebble learns neither of an end damaged later
+// (disk.CheckedTables) nor of a file it could not end (disk.Fenced): the table with the places is ended after it. Older
+// stores have no such files. Their first opening for writing gives the database another version (TestOldFormat).
+//
 // Where nothing more comes, Pebble does not compact, and dropped logs would keep their room: a store that rests has its
 // tables compacted (rest.go).
 //

@@ -6,12 +6,17 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"path"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -63,6 +68,138 @@ func TestFormat(t *testing.T) {
 				t.Errorf("%s (-before +after):\n%s", path, d)
 			}
 		}
+	}
+}
+
+// makeOld gives a closed store the tables of a store made before large values had files of their own.
+func makeOld(t *testing.T, system vfs.FS) {
+	t.Helper()
+	open := func(dir string, o pebble.Options) *pebble.DB {
+		o.FS, o.DisableWAL, o.Logger = system, true, logger{quiet}
+		db, err := pebble.Open(dir, &o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return db
+	}
+	from := open("/store", pebble.Options{FormatMajorVersion: disk.PebbleFormat, ReadOnly: true})
+	to := open("/old", pebble.Options{FormatMajorVersion: disk.OldPebbleFormat})
+	it, err := from.NewIter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		if err := to.Set(it.Key(), it.Value(), pebble.NoSync); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(it.Error(), it.Close(), from.Close(), to.Flush(), to.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range filesWith(t, system, "/store", "") {
+		if path.Ext(name) != segment.Ext && path.Base(name) != intentsName {
+			if err := system.Remove(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, name := range filesWith(t, system, "/old", "") {
+		create(t, system, path.Join("/store", path.Base(name)), contents(t, system, name))
+	}
+	if got := pebbleFormat(t, system); got != disk.OldPebbleFormat {
+		t.Fatalf("the old store has the format %d", got)
+	}
+}
+
+// pebbleFormat returns Pebble's version of the database of a store.
+func pebbleFormat(t *testing.T, system vfs.FS) pebble.FormatMajorVersion {
+	t.Helper()
+	desc, err := pebble.Peek("/store", system)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return desc.FormatMajorVersion
+}
+
+// TestOldFormat opens a store whose tables have all values in them: to be read, which changes nothing; to be written
+// on a disk that fails at each of its changes in turn; and at last for good. All logs are there.
+func TestOldFormat(t *testing.T) {
+	system := crashableDisk()
+	system.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 32 << 20, TotalBytes: 32 << 20})
+	s, err := open(system, "/store", longRetention, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := history{rnd: rand.New(rand.NewPCG(1, 2))}
+	appendNext := func(s *Store, n int) {
+		t.Helper()
+		for range n {
+			if err := s.Append(t.Context(), h.next()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	appendNext(s, 300)
+	want, _ := contentsOf(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	makeOld(t, system)
+	check := func(when string, s *Store, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%s: %v", when, err)
+		}
+		if got, _ := contentsOf(t, s); !cmp.Equal(want, got, cmpopts.EquateEmpty()) {
+			t.Errorf("%s (-want +got):\n%.4000s", when, cmp.Diff(want, got, cmpopts.EquateEmpty()))
+		}
+	}
+	before := filesWith(t, system, "/store", "")
+	s, err = openReadOnly(system, "/store", quiet)
+	check("to be read", s, err)
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	format, after := pebbleFormat(t, system), filesWith(t, system, "/store", "")
+	if d := cmp.Diff(before, after); d != "" || format != disk.OldPebbleFormat {
+		t.Errorf("it was changed by being read, to format %d (-before +after):\n%s", format, d)
+	}
+	for at := int64(0); ; at++ {
+		failing := clone(system)
+		var changes atomic.Int64
+		s, err := open(watchedFS{failing, func(op, name string) error {
+			if changes.Add(1) > at {
+				return syscall.EIO
+			}
+			return nil
+		}}, "/store", longRetention, quiet)
+		if err == nil {
+			err = s.Close()
+		}
+		s, again := open(failing, "/store", longRetention, quiet)
+		check(fmt.Sprintf("after %d changes", at), s, again)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err == nil && changes.Load() <= at {
+			t.Logf("%d changes", at)
+			break
+		}
+	}
+	s, err = open(system, "/store", longRetention, quiet)
+	check("to be written", s, err)
+	appendNext(s, 300)
+	want, _ = contentsOf(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := pebbleFormat(t, system); got != disk.PebbleFormat {
+		t.Errorf("it has the format %d", got)
+	}
+	s, err = open(system, "/store", longRetention, quiet)
+	check("again", s, err)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 

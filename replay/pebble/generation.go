@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"path"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -90,6 +92,7 @@ func (s *Store) openDatabase(mode openMode, found *wal.Recovery) (*generation, e
 	if mode == openRead { // the journal is replayed into a database writing to memory, but nothing more
 		o.DisableAutomaticCompactions = true
 		o.L0StopWritesThreshold = math.MaxInt
+		o.FormatMajorVersion = disk.OldPebbleFormat // a store of the old format keeps it
 	}
 	var err error
 	if g.db, err = pebble.Open(s.dir, o); err != nil {
@@ -105,6 +108,9 @@ func (s *Store) openDatabase(mode openMode, found *wal.Recovery) (*generation, e
 	if _, err := g.hasFormat(s.dir); err != nil { // before the journal: it may be of another format, too
 		return nil, errors.Join(err, g.close())
 	}
+	if err := g.checkValues(s); err != nil {
+		return nil, errors.Join(err, g.close())
+	}
 	if err := g.openJournal(s, mode, found); err != nil {
 		return nil, errors.Join(err, g.close())
 	}
@@ -112,6 +118,20 @@ func (s *Store) openDatabase(mode openMode, found *wal.Recovery) (*generation, e
 		return nil, errors.Join(err, g.close())
 	}
 	return g, nil
+}
+
+// checkValues returns an error of damage if a file of large values is missing, or damaged at its end.
+func (g *generation) checkValues(s *Store) error {
+	names, err := g.tables()
+	for name := range names {
+		if err == nil && path.Ext(name) == ".blob" {
+			err = disk.CheckValues(s.system, s.system.PathJoin(s.dir, name))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("replay/pebble: %s cannot be opened: %w", s.dir, err)
+	}
+	return nil
 }
 
 // close releases the database, no longer in use.
@@ -159,14 +179,15 @@ func (s *Store) options(g *generation, cache *pebble.Cache) *pebble.Options {
 		EventListener: &pebble.EventListener{
 			// Pebble would try a failed flush or compaction again at once, without end.
 			BackgroundError: g.disk.Fail,
-			// Otherwise damage is an error of the read.
+			// Otherwise damage is an error of the read. Behind the fence, Pebble may miss what it has not written.
 			DataCorruption: func(info pebble.DataCorruptionInfo) {
-				if g.inUse.Load() {
+				if g.inUse.Load() && g.disk.Err() == nil {
 					log.Fatalf("%s", info)
 				}
 			},
 		},
 	}
+	o.Experimental.ValueSeparationPolicy = separation
 	if s.readOnly {
 		o.DisableTableStats = true
 	}
@@ -177,6 +198,17 @@ func (s *Store) options(g *generation, cache *pebble.Cache) *pebble.Options {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
 	return o
+}
+
+// separation is how Pebble keeps large entries: in files of their own, as a compaction need not write them again. A
+// tenth of these files may be of dropped logs; then Pebble writes the rest of one to a new file. A compaction that
+// joins references to more files than MaxBlobReferenceDepth writes all entries anew: as the names of logs come in no
+// order, a low number would be passed by each.
+func separation() pebble.ValueSeparationPolicy {
+	return pebble.ValueSeparationPolicy{
+		Enabled: true, MinimumSize: maxInline, MaxBlobReferenceDepth: 100,
+		RewriteMinimumAge: 5 * time.Second, TargetGarbageRatio: 0.1,
+	}
 }
 
 // logger passes Pebble's lines to slog: its information at level debug, its errors at level error.

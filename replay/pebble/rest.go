@@ -14,7 +14,7 @@ import (
 const (
 	restTime  = time.Minute
 	restBytes = 16 << 20
-	restPiece = 64 << 20 // of tables compacted at a time: Close and the next sweep wait for no more
+	restPiece = 64 << 20 // of tables and their large entries, compacted at a time: Close and the next sweep wait for it
 )
 
 // giveBack gives the room of dropped logs back, piece by piece, until another sweep is due or the store is closed. It
@@ -44,7 +44,8 @@ func (s *Store) pieces() (bounds [][]byte, err error) {
 		return nil, err
 	}
 	defer s.exit(&err)
-	if used := s.db.Metrics().DiskSpaceUsage(); uint64(s.sweeper.dropped.Load())*2 < used {
+	m := s.db.Metrics() // after a restart, its DiskSpaceUsage lacks large entries
+	if used := m.Table.Local.LiveSize + m.BlobFiles.LiveSize; uint64(s.sweeper.dropped.Load())*2 < used {
 		return nil, nil
 	}
 	// What was dropped last is in memory and in the journal only.
@@ -59,8 +60,12 @@ func (s *Store) pieces() (bounds [][]byte, err error) {
 	bounds = [][]byte{{0}}
 	var size uint64
 	for _, t := range levels[len(levels)-1] { // in order, and most of them
-		if size += t.Size; size > restPiece {
-			bounds, size = append(bounds, t.Smallest.UserKey), t.Size
+		one, err := s.db.EstimateDiskUsage(t.Smallest.UserKey, t.Largest.UserKey)
+		if err != nil {
+			return nil, err
+		}
+		if size += one; size > restPiece {
+			bounds, size = append(bounds, t.Smallest.UserKey), one
 		}
 	}
 	return append(bounds, []byte{0xff}), nil

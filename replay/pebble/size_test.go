@@ -3,9 +3,12 @@
 package pebble
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,6 +103,12 @@ func TestDiskShrinksAtRest(t *testing.T) {
 		time.Sleep(time.Minute) // for Pebble: it removes files one after the other
 		synctest.Wait()
 		before := sizeOf(t, disk, "/store")
+		if err := s.Close(); err != nil { // the next process has not written them
+			t.Fatal(err)
+		}
+		if s, err = open(disk, "/store", settings, quiet); err != nil {
+			t.Fatal(err)
+		}
 		time.Sleep(time.Hour + 10*time.Minute)
 		synctest.Wait()
 		after := sizeOf(t, disk, "/store")
@@ -118,4 +127,60 @@ func TestDiskShrinksAtRest(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestFaultsAtRest has the disk fail for a minute at a change while the room of dropped logs is given back, at each of
+// some changes in turn: large records are written to other files meanwhile. What is kept is there afterwards.
+func TestFaultsAtRest(t *testing.T) {
+	const logs, kept, step = 320, 4, 23
+	name := func(i int) string { return fmt.Sprintf("log\x00%08x", uint32(i)*2654435761) } // in no order
+	for at, failed := int64(1), true; failed; at += step * int64(sparse) {
+		bubble.Test(t, func(t *testing.T) {
+			system := smallDisk()
+			var changes atomic.Int64 // until one fails; 0 for none
+			s, err := open(watchedFS{system, func(op, name string) error {
+				if n := changes.Load(); n == 1 || n > 1 && changes.Add(-1) == 1 {
+					return syscall.EIO
+				}
+				return nil
+			}}, "/store", replay.Settings{Sync: replay.SyncNever, Retention: time.Hour}, quiet)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rnd, record := rand.NewChaCha8([32]byte{}), make([]byte, 128<<10)
+			want := make(map[string][]byte)
+			for i := range logs {
+				_, _ = rnd.Read(record)
+				a := replay.Append{Log: name(i), Records: [][]byte{record}, End: i%kept != 0}
+				if err := s.Append(t.Context(), a); err != nil {
+					t.Fatal(err)
+				}
+				if !a.End {
+					want[a.Log] = bytes.Clone(record)
+				}
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			reopened := s.Reopened()
+			changes.Store(at)
+			time.Sleep(time.Hour + 10*time.Minute)
+			if failed = changes.Swap(0) == 1; failed {
+				<-reopened
+			}
+			time.Sleep(10 * time.Minute)
+			for entry, err := range s.List(t.Context(), "", "") {
+				if err != nil || want[entry.Log] == nil {
+					t.Errorf("after %d changes: %q is kept, %v", at, entry.Log, err)
+				}
+			}
+			for log, record := range want {
+				if _, _, records, err := s.Load(t.Context(), log); err != nil || !bytes.Equal(records[0].Data, record) {
+					t.Errorf("after %d changes: %q has %d records, %v", at, log, len(records), err)
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }

@@ -253,18 +253,30 @@ func (s *Store) openReadable() (*generation, error) {
 	if err != nil {
 		return nil, err
 	}
-	levels, err := g.db.SSTables()
+	parts, err := g.tables()
 	if err != nil {
 		return nil, errors.Join(err, g.close())
 	}
-	parts := make(map[string]bool)
+	s.orphans.Remove(s.system, func(table string) bool { return parts[s.system.PathBase(table)] })
+	return g, nil
+}
+
+// tables returns the names of the files with the tables of the database, and with their large values.
+func (g *generation) tables() (map[string]bool, error) {
+	levels, err := g.db.SSTables()
+	if err != nil {
+		return nil, err
+	}
+	names := make(map[string]bool)
 	for _, tables := range levels {
 		for _, table := range tables {
-			parts[s.system.PathJoin(s.dir, table.BackingSSTNum.String()+".sst")] = true
+			names[table.BackingSSTNum.String()+".sst"] = true
 		}
 	}
-	s.orphans.Remove(s.system, func(table string) bool { return parts[table] })
-	return g, nil
+	for values := range g.db.DebugCurrentVersion().BlobFiles.All() {
+		names[values.Physical.FileNum.String()+".blob"] = true
+	}
+	return names, nil
 }
 
 // put puts a generation in the place of the current one, and closes the old one.

@@ -239,9 +239,9 @@ func (d *Fenced) Stat(name string) (vfs.FileInfo, error) {
 
 // file returns a file on the disk, to be changed.
 func (d *Fenced) file(name string, f vfs.File) vfs.File {
-	if path.Ext(name) == ".sst" {
+	if IsTable(name) {
 		d.orphans.begin(name)
-		return &fencedFile{File: f, disk: d, table: name}
+		return &fencedFile{File: f, disk: d, table: name, values: path.Ext(name) == valuesExt}
 	}
 	return &fencedFile{File: f, disk: d, manifest: strings.HasPrefix(path.Base(name), "MANIFEST-")}
 }
@@ -316,6 +316,7 @@ type fencedFile struct {
 	vfs.File
 	disk     *Fenced
 	table    string // its path; empty if it is none
+	values   bool   // the table is one of large values
 	manifest bool
 }
 
@@ -327,7 +328,8 @@ func (f *fencedFile) change(do func() error) error {
 			f.disk.Fail(err)
 		}
 	}
-	if f.table != "" {
+	// Pebble panics if it cannot end a file of large values. The table that needs them is ended after it, and fails.
+	if f.table != "" && !f.values {
 		return err
 	}
 	return nil
