@@ -58,8 +58,10 @@ byte acknowledged;	/* a bit for each command */
 
 #if defined(NO_EPOCH) || defined(NOT_IN_A_BATCH)
 #define fenced true
+#define all 0	/* it is no mistake that some are given up */
 #else
 #define fenced (!my_record)
+#define all 15
 #endif
 
 /* The stream carries an append out, or refuses it. */
@@ -203,7 +205,7 @@ end:	do
 		purge = 0 }
 	:: d_step { purge -> purge = 0 }	/* it is lost */
 	/* Nothing can happen any more. */
-	:: timeout -> assert(acknowledged == 15 && kept(0) && kept(1) && kept(2) && kept(3)); break
+	:: timeout -> assert(acknowledged >= all && kept(0) && kept(1) && kept(2) && kept(3)); break
 	od
 }
 

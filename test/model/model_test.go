@@ -23,7 +23,7 @@ var checks = []check{
 	{"append", "CLAIM_WITHOUT_CAS", "by[epoch]"},
 	{"append", "HEARTBEAT_AS_SAFETY", "by[epoch]"},
 	{"append", "NEW_NUMBER", "appended["},
-	{"append", "NOT_IN_A_BATCH", "by[epoch]"},
+	{"append", "NOT_IN_A_BATCH", "appended["},
 	{"append", "LAST_AS_READ", "by[epoch]"},
 	{"append", "PURGE_WITHOUT_SEQUENCE", "at["},
 
