@@ -84,7 +84,7 @@ func (st *stream) heads(ctx context.Context, after, before uint64, each func(mes
 // nextHeads returns the next heads after a message, some of them; none if there are none.
 func (st *stream) nextHeads(ctx context.Context, after uint64) ([]message, error) {
 	filter := st.prefix + "*.h"
-	found, err := st.direct(ctx, after+1, filter, pageMessages)
+	found, err := st.direct(ctx, after+1, filter, pageMessages, pageBytes)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

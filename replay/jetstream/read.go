@@ -3,10 +3,9 @@
 package jetstream
 
 import (
+	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"math"
@@ -17,184 +16,6 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/replay"
 )
-
-const (
-	// pageMessages and pageBytes bound the messages read at a time. Each time costs the server a look at all the remaining
-	// ones.
-	pageMessages = 1000
-	pageBytes    = 1 << 20
-)
-
-// errHole is the error for missing records of a head: the head is not the present one.
-var errHole = errors.New("records are missing")
-
-// cursor is a place among the messages with the records of a log.
-type cursor struct {
-	seq   uint64 // of the message read last; 0 for none
-	first uint64 // of the first message, maybe a part, of the value with the first record of the page
-}
-
-// page returns records of a log after a number, at least one, as in h; the log must have one. It takes no longer than
-// an append: then the error is an ErrUnavailable. It is a largeError if the next value is larger than a page, and has
-// more than most bytes.
-func (st *stream) page(
-	ctx context.Context, log string, h *head, after uint64, at *cursor, most int64,
-) ([]replay.Record, error) {
-	limited, cancel := context.WithTimeout(ctx, st.config.GiveUp)
-	defer cancel()
-	page, err := st.readPage(limited, log, h, after, at, max(most, pageBytes))
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		err = st.unavailable()
-	}
-	return page, err
-}
-
-func (st *stream) readPage(
-	ctx context.Context, log string, h *head, after uint64, at *cursor, most int64,
-) ([]replay.Record, error) {
-	subject := st.prefix + token(log) + ".r."
-	want := max(h.After(after), h.First) // the number of the next record
-	at.first = 0
-	end := h.Last // of the records with messages of their own
-	if h.inline.first > 0 {
-		if want >= h.inline.first {
-			return st.inlinePage(ctx, log, h, after, at, most)
-		}
-		end = h.inline.first - 1
-	}
-	if at.seq == 0 {
-		at.seq = h.begun
-		if want > h.First { // as a rule it begins a message
-			m, err := st.get(ctx, getRequest{Last: st.recordSubject(log, want)})
-			if err == nil && m.seq > h.begun {
-				at.seq = m.seq - 1
-			} else if err != nil && !errors.Is(err, errNoMessage) {
-				return nil, err
-			}
-		}
-	}
-	var page []replay.Record
-	add := func(m message) error {
-		if m.seq > h.seq {
-			return errHole // of a later head, perhaps of another log with the name
-		}
-		n, err := numberOf(m.subject)
-		if err != nil {
-			return err
-		}
-		if further, _ := binary.Uvarint(m.data); n <= want && (int64(further)+1)*int64(len(m.data)) > most {
-			return &largeError{(int64(further) + 1) * int64(len(m.data))}
-		}
-		at.seq = m.seq
-		if n > want {
-			return nil // of an append that was not completed
-		}
-		data, err := st.whole(ctx, m)
-		if err != nil {
-			return err
-		}
-		records, err := decodeRecords(nil, data, n)
-		if err != nil {
-			return err
-		}
-		for _, r := range records {
-			if r.Seq == want && want <= end {
-				if len(page) == 0 {
-					further, _ := binary.Uvarint(m.data)
-					at.first = m.seq - further
-				}
-				page = append(page, r)
-				want = h.After(want)
-			}
-		}
-		return nil
-	}
-	for {
-		before := at.seq
-		messages, err := st.direct(ctx, at.seq+1, subject+"*", pageMessages)
-		if err != nil && ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		for _, m := range messages {
-			err := add(m)
-			if _, large := err.(*largeError); large && len(page) > 0 {
-				return page, nil
-			} else if err != nil {
-				return nil, holeOr(err)
-			}
-			if want > end {
-				break
-			}
-		}
-		if len(page) > 0 {
-			return page, nil
-		}
-		if at.seq > before {
-			continue
-		}
-		// The answering replica may lag.
-		m, err := st.get(ctx, getRequest{Seq: at.seq + 1, Next: subject + "*"})
-		if err == nil {
-			err = add(m)
-		}
-		if err != nil {
-			return nil, holeOr(err)
-		}
-		if len(page) > 0 {
-			return page, nil
-		}
-	}
-}
-
-// inlinePage is readPage for records in the head.
-func (st *stream) inlinePage(
-	ctx context.Context, log string, h *head, after uint64, at *cursor, most int64,
-) ([]replay.Record, error) {
-	inline := h.inline
-	if inline.data == nil {
-		present, err := st.readHead(ctx, log)
-		if errors.Is(err, replay.ErrNotFound) || err == nil && (present.begun != h.begun || present.seq < h.seq) {
-			return nil, errHole
-		}
-		if err != nil {
-			return nil, err
-		}
-		if inline = present.inline; inline.first == 0 || inline.first > max(h.After(after), h.First) {
-			present.Last = h.Last // they have messages of their own by now
-			return st.readPage(ctx, log, &present, after, at, most)
-		}
-	}
-	all, err := inline.records()
-	if err != nil {
-		return nil, err
-	}
-	want := max(h.After(after), h.First)
-	for len(all) > 0 && all[0].Seq < want {
-		all = all[1:]
-	}
-	for n := len(all); n > 0 && all[n-1].Seq > h.Last; n-- {
-		all = all[:n-1]
-	}
-	if len(all) == 0 || all[0].Seq != want {
-		return nil, errHole
-	}
-	return all, nil
-}
-
-// largeError asks for memory for a value before it is read, and has the value's size, about, in bytes.
-type largeError struct{ size int64 }
-
-func (e *largeError) Error() string {
-	return fmt.Sprintf("a value of about %d bytes is not read", e.size)
-}
-
-// holeOr returns errHole for a missing message, and otherwise the error itself.
-func holeOr(err error) error {
-	if errors.Is(err, errNoMessage) {
-		return errHole
-	}
-	return err
-}
 
 // headSource returns the present head of a log.
 type headSource func(ctx context.Context, log string) (head, error)
@@ -290,6 +111,8 @@ type reader struct {
 	f        *followed // nil before a Next has found the log
 	life     uint64    // head.begun
 	at       cursor
+	began    uint64 // number before the page returned last
+	size     int    // of its data; 0 since Rewind
 	waiter   replay.Waiter
 	position replay.Position
 	stalled  bool // the stream did not answer
@@ -349,11 +172,14 @@ func (r *reader) Next(ctx context.Context, reserve replay.Reserve) ([]replay.Rec
 		}
 		page, err := tail, error(nil)
 		if len(page) == 0 {
-			if err := reserve(ctx, pageBytes); err != nil {
-				return nil, false, err
-			}
 			if r.at.seq > 0 && r.at.seq < h.begun {
-				r.at = cursor{}
+				r.at.reset()
+			}
+			if r.at.bytes > 0 && r.size > 0 { // it has taken the whole page
+				r.at.bytes = min(2*r.at.bytes, pageBytes)
+			}
+			if err := reserve(ctx, int64(cmp.Or(r.at.bytes, pageBytes))); err != nil {
+				return nil, false, err
 			}
 			page, err = r.st.page(ctx, r.log, h, r.after, &r.at, pageBytes)
 			if large, ok := errors.AsType[*largeError](err); ok {
@@ -367,10 +193,14 @@ func (r *reader) Next(ctx context.Context, reserve replay.Reserve) ([]replay.Rec
 				page, err = r.st.page(ctx, r.log, h, r.after, &r.at, large.size)
 			}
 		} else {
-			r.at = cursor{}
+			r.at.reset()
 		}
 		if err == nil {
 			r.stalled = false
+			r.began, r.size = r.after, 0
+			for i := range page {
+				r.size += len(page[i].Data)
+			}
 			r.after = page[len(page)-1].Seq
 			r.position.Move(r.after)
 			return page, r.after < h.Last, nil
@@ -379,7 +209,7 @@ func (r *reader) Next(ctx context.Context, reserve replay.Reserve) ([]replay.Rec
 			return nil, false, ctx.Err()
 		}
 		if errors.Is(err, errHole) && try < holes {
-			r.at = cursor{}
+			r.at.reset()
 			if err = pause(ctx, time.Duration(try)*retryPause/10); err != nil {
 				return nil, false, err
 			}
@@ -437,7 +267,11 @@ func (r *reader) ready() bool {
 
 // Rewind implements replay.Reader.
 func (r *reader) Rewind(after uint64) {
-	r.after, r.at = after, cursor{}
+	if after < r.after && after > r.began { // the caller has taken a part of the page
+		r.at.bytes = min(max(int(2*uint64(r.size)*(after-r.began)/(r.after-r.began)), leastBytes), pageBytes)
+	}
+	r.after, r.size = after, 0
+	r.at.rewind(after)
 	r.position.Move(after)
 }
 

@@ -3,6 +3,7 @@
 package jetstream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/internal/natstest"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -250,6 +252,71 @@ func TestDroppedElsewhere(t *testing.T) {
 			if err := owner.Append(ctx, replay.Append{Log: "log", Expect: 1, Drop: true}); err != nil {
 				t.Fatal(err)
 			}
+		}
+	}
+}
+
+// TestTakenInParts: a reader whose caller takes pages in parts reads no more of the stream than it needs for them, and
+// one that begins in the middle finds its place among messages with many records. What is read is the same.
+func TestTakenInParts(t *testing.T) {
+	t.Parallel()
+	own := cluster(t, 1, natstest.Config{})
+	s := streams(t, connect(t, own.URL()), Config{Replicas: 1})
+	owner := claim(t, s, 0, "a")
+	defer owner.Close()
+	const appends, each = 60, 100
+	data := func(seq uint64) []byte { return bytes.Repeat([]byte{byte(seq), byte(seq >> 8)}, 100) }
+	for i := range uint64(appends) {
+		for _, log := range []string{"long", fmt.Sprint("other", i)} {
+			a := replay.Append{Log: log}
+			if log == "long" {
+				a.Expect = i
+			}
+			for n := range uint64(each) {
+				a.Records = append(a.Records, data(i*each+n+1))
+			}
+			if err := owner.Append(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	whole := 0.0 // bytes from the server for the whole log
+	for _, c := range []struct {
+		after, part uint64
+		most        float64 // of whole
+	}{
+		{0, appends * each, 1},
+		{0, 250, 3},
+		{0, 7, 60},
+		{5_555, 100, 0.4},
+		{5_999, 1, 0.15},
+	} {
+		nc := connect(t, own.URL())
+		reader := openStreams(t, nc, s.config).Logs(0).Read("long", c.after)
+		before := nc.Stats().InBytes
+		at := c.after
+		for at < appends*each {
+			page, _, err := reader.Next(t.Context(), nil)
+			if err != nil || len(page) == 0 {
+				t.Fatalf("after %d: %d records, %v", at, len(page), err)
+			}
+			for i, r := range page[:min(uint64(len(page)), c.part)] {
+				if at++; r.Seq != at || !bytes.Equal(r.Data, data(at)) {
+					t.Fatalf("record %d of a page is %d, want %d", i, r.Seq, at)
+				}
+			}
+			if uint64(len(page)) > c.part {
+				reader.Rewind(at)
+			}
+		}
+		reader.Close()
+		got := float64(nc.Stats().InBytes - before)
+		if whole == 0 {
+			whole = got
+		}
+		if got > c.most*whole {
+			t.Errorf("after %d, %d records at a time: %.2f of the bytes of the whole log were read, want at most %.2f", c.after,
+				c.part, got/whole, c.most)
 		}
 	}
 }

@@ -165,7 +165,7 @@ func (b *standby) poll(ctx context.Context) error {
 		b.fill, b.start, b.tail, b.begun = b.tail, last, last, true
 	}
 	for {
-		found, err := b.st.direct(ctx, b.tail+1, b.st.prefix+"*.h", pageMessages)
+		found, err := b.st.direct(ctx, b.tail+1, b.st.prefix+"*.h", pageMessages, pageBytes)
 		if err != nil {
 			return err
 		}

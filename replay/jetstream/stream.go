@@ -171,13 +171,13 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// direct returns messages at a subject from a sequence on, at most n, and about as many bytes as a page may have. Any
-// replica may answer, perhaps without the last ones. No messages are no error.
-func (st *stream) direct(ctx context.Context, seq uint64, subject string, n int) (all []message, err error) {
+// direct returns messages at a subject from a sequence on, at most n, and about as many bytes. Any replica may answer,
+// perhaps without the last ones. No messages are no error.
+func (st *stream) direct(ctx context.Context, seq uint64, subject string, n, bytes int) (all []message, err error) {
 	once, stop := context.WithTimeout(ctx, requestLimit)
 	defer stop()
 	found, err := jetstreamext.GetBatch(once, st.js, st.name, n, jetstreamext.GetBatchSeq(seq),
-		jetstreamext.GetBatchSubject(subject), jetstreamext.GetBatchMaxBytes(pageBytes))
+		jetstreamext.GetBatchSubject(subject), jetstreamext.GetBatchMaxBytes(bytes))
 	if err != nil {
 		return nil, err
 	}
