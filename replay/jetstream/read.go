@@ -111,8 +111,8 @@ type reader struct {
 	f        *followed // nil before a Next has found the log
 	life     uint64    // head.begun
 	at       cursor
-	began    uint64 // number before the page returned last
-	size     int    // of its data; 0 since Rewind
+	page     []replay.Record // returned last; nil if nothing of it can be taken again
+	taken    int             // bytes of a page that its caller has taken before Rewind; 0 if it has taken the whole
 	waiter   replay.Waiter
 	position replay.Position
 	stalled  bool // the stream did not answer
@@ -172,13 +172,16 @@ func (r *reader) Next(ctx context.Context, reserve replay.Reserve) ([]replay.Rec
 		}
 		page, err := tail, error(nil)
 		if len(page) == 0 {
+			var at cursor
+			if page, at = r.st.rests.take(r, h, r.after); len(page) > 0 {
+				r.at = at
+			}
+		}
+		if len(page) == 0 {
 			if r.at.seq > 0 && r.at.seq < h.begun {
 				r.at.reset()
 			}
-			if r.at.bytes > 0 && r.size > 0 { // it has taken the whole page
-				r.at.bytes = min(2*r.at.bytes, pageBytes)
-			}
-			if err := reserve(ctx, int64(cmp.Or(r.at.bytes, pageBytes))); err != nil {
+			if err := reserve(ctx, int64(r.next())); err != nil {
 				return nil, false, err
 			}
 			page, err = r.st.page(ctx, r.log, h, r.after, &r.at, pageBytes)
@@ -192,15 +195,12 @@ func (r *reader) Next(ctx context.Context, reserve replay.Reserve) ([]replay.Rec
 				}
 				page, err = r.st.page(ctx, r.log, h, r.after, &r.at, large.size)
 			}
-		} else {
+		} else if len(tail) > 0 {
 			r.at.reset()
 		}
 		if err == nil {
 			r.stalled = false
-			r.began, r.size = r.after, 0
-			for i := range page {
-				r.size += len(page[i].Data)
-			}
+			r.page, r.taken = page, 0
 			r.after = page[len(page)-1].Seq
 			r.position.Move(r.after)
 			return page, r.after < h.Last, nil
@@ -231,8 +231,27 @@ func (r *reader) Next(ctx context.Context, reserve replay.Reserve) ([]replay.Rec
 	}
 }
 
+// next returns the number of bytes to read next: twice as many as a caller takes who takes pages in parts.
+func (r *reader) next() int {
+	if r.taken > 0 {
+		r.at.bytes = min(max(2*r.taken, leastBytes), pageBytes)
+	} else if r.at.bytes > 0 {
+		r.at.bytes = min(2*r.at.bytes, pageBytes)
+	}
+	return cmp.Or(r.at.bytes, pageBytes)
+}
+
+// size returns the number of bytes of records.
+func size(records []replay.Record) (n int) {
+	for i := range records {
+		n += len(records[i].Data)
+	}
+	return n
+}
+
 // Wake implements replay.Reader.
 func (r *reader) Wake(f func()) {
+	r.page = nil // the caller has taken it
 	r.waiter.Remove()
 	switch {
 	case f == nil:
@@ -267,10 +286,14 @@ func (r *reader) ready() bool {
 
 // Rewind implements replay.Reader.
 func (r *reader) Rewind(after uint64) {
-	if after < r.after && after > r.began { // the caller has taken a part of the page
-		r.at.bytes = min(max(int(2*uint64(r.size)*(after-r.began)/(r.after-r.began)), leastBytes), pageBytes)
+	for i := range r.page {
+		if r.page[i].Seq > after {
+			r.taken = size(r.page[:i])
+			r.st.rests.keep(r, rest{r.page[i:], r.at})
+			break
+		}
 	}
-	r.after, r.size = after, 0
+	r.after, r.page = after, nil
 	r.at.rewind(after)
 	r.position.Move(after)
 }
@@ -281,6 +304,8 @@ func (r *reader) Alone() bool { return r.waiter.Alone() }
 // Close implements replay.Reader.
 func (r *reader) Close() {
 	r.waiter.Remove()
+	r.page = nil
+	r.st.rests.drop(r)
 	r.position.Leave()
 	if r.f != nil {
 		r.st.leave(r.f)

@@ -283,33 +283,43 @@ func TestTakenInParts(t *testing.T) {
 	whole := 0.0 // bytes from the server for the whole log
 	for _, c := range []struct {
 		after, part uint64
+		others      bool    // are read, too, so that no rest of a page is kept
 		most        float64 // of whole
 	}{
-		{0, appends * each, 1},
-		{0, 250, 3},
-		{0, 7, 60},
-		{5_555, 100, 0.4},
-		{5_999, 1, 0.15},
+		{0, appends * each, false, 1},
+		{0, 250, false, 1.01},
+		{0, 7, false, 1.01},
+		{0, 250, true, 3},
+		{0, 7, true, 60},
+		{5_555, 100, false, 0.15},
+		{5_555, 100, true, 0.4},
+		{5_999, 1, false, 0.15},
 	} {
 		nc := connect(t, own.URL())
-		reader := openStreams(t, nc, s.config).Logs(0).Read("long", c.after)
+		from := openStreams(t, nc, s.config)
+		r := from.Logs(0).Read("long", c.after)
 		before := nc.Stats().InBytes
 		at := c.after
 		for at < appends*each {
-			page, _, err := reader.Next(t.Context(), nil)
+			page, _, err := r.Next(t.Context(), nil)
 			if err != nil || len(page) == 0 {
 				t.Fatalf("after %d: %d records, %v", at, len(page), err)
 			}
-			for i, r := range page[:min(uint64(len(page)), c.part)] {
-				if at++; r.Seq != at || !bytes.Equal(r.Data, data(at)) {
-					t.Fatalf("record %d of a page is %d, want %d", i, r.Seq, at)
+			for i, record := range page[:min(uint64(len(page)), c.part)] {
+				if at++; record.Seq != at || !bytes.Equal(record.Data, data(at)) {
+					t.Fatalf("record %d of a page is %d, want %d", i, record.Seq, at)
 				}
 			}
 			if uint64(len(page)) > c.part {
-				reader.Rewind(at)
+				r.Rewind(at)
+				for range mostRests {
+					if c.others {
+						from.rests.keep(new(reader), rest{})
+					}
+				}
 			}
 		}
-		reader.Close()
+		r.Close()
 		got := float64(nc.Stats().InBytes - before)
 		if whole == 0 {
 			whole = got

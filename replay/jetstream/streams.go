@@ -80,6 +80,7 @@ type Streams struct {
 	config Config
 	shards []*stream
 	plain  atomic.Bool // see Plain
+	rests  *rests
 	// filling has a value while a standby reads old heads.
 	filling chan struct{}
 	counters
@@ -136,6 +137,9 @@ func Open(ctx context.Context, nc *nats.Conn, c Config) (*Streams, error) {
 		return nil, err
 	}
 	s := &Streams{nc: nc, js: js, config: c, filling: make(chan struct{}, 1)}
+	if s.rests, err = newRests(); err != nil {
+		return nil, err
+	}
 	for i := range c.Shards {
 		if err := s.ensure(ctx, i); err != nil {
 			return nil, err
