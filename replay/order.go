@@ -13,10 +13,10 @@ type order[T any] struct {
 	size    int
 }
 
-// orderRun is the greatest number of values in a run, and orderSlack the most unused room at its end but for a quarter.
+// orderRun is the greatest number of values in a run, and orderSlack the most unused room at its end but for an eighth.
 const (
 	orderRun   = 256
-	orderSlack = 8
+	orderSlack = 4
 )
 
 // find returns the place of the first value not before v: a run, and an index that may be the end of the run. It
@@ -83,7 +83,7 @@ func (o *order[T]) split(run, at int) (int, int) {
 
 // roomy returns a copy of values with some room.
 func roomy[T any](values []T) []T {
-	return append(make([]T, 0, min(orderRun, len(values)+len(values)/4+orderSlack)), values...)
+	return append(make([]T, 0, min(orderRun, len(values)+len(values)/8+orderSlack)), values...)
 }
 
 // remove removes the value equal to v, if there is one.

@@ -101,6 +101,11 @@ func TestPackedSmall(t *testing.T) {
 func FuzzShorten(f *testing.F) {
 	f.Add([]byte("before"), []byte("name"), []byte("before before name name"))
 	f.Add([]byte(nil), []byte("a"), bytes.Repeat([]byte("a"), 1000))
+	for _, id := range []string{"0f8fad5b-d9cb-469f-a165-70867728950e", "0123456789abcdef0", "abcdefgh234567xyz",
+		"0f8fad5b-d9cb-469f-a165-70867728950E", "0f8fad5bd-9cb-469f-a165-70867728950e", "abcdefgh1234567xyz"} {
+		f.Add([]byte("known"), []byte("name"), []byte(id))
+		f.Add([]byte("known"), []byte("name"), []byte("known "+id+" known"))
+	}
 	f.Add(bytes.Repeat([]byte("ab"), 2000), []byte("b"), bytes.Repeat([]byte("ab"), 40_000))
 	f.Fuzz(func(t *testing.T, known, name, text []byte) {
 		if len(known) > packText {

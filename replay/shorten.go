@@ -8,12 +8,14 @@ import (
 )
 
 // A shortened text is a series of steps. Each appends some bytes to the text, and then a copy of some of the bytes
-// before. The first byte of a step has both numbers of bytes, four bits each; numbers too large for that follow. Then
-// come the bytes, and the place of the copy. The text may have another one before it, with more to copy from.
+// before. The first byte of a step has both numbers of bytes, four bits each; numbers too large for that follow, the
+// first one with its form. Then come the bytes, and the place of the copy. The text may have another one before it, to
+// copy from.
 
 const (
-	// leastCopy is the least number of bytes of a copy. A copy takes two bytes or three.
-	leastCopy = 4
+	// leastCopy is the least number of bytes of a copy. A copy takes two bytes or three, and in ids few bytes are the same
+	// as some before by chance: they are shorter as they are.
+	leastCopy = 6
 	// largeStep is the least number that does not fit into the first byte of a step.
 	largeStep = 15
 )
@@ -21,7 +23,10 @@ const (
 // matches finds the places of bytes, by the hash of leastCopy of them: the place and one; 0 for none.
 type matches [1 << 12]uint16
 
-func hashOf(b []byte) uint32 { return binary.LittleEndian.Uint32(b) * 2654435761 >> 20 }
+func hashOf(b []byte) uint32 {
+	first, last := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[leastCopy-4:])
+	return (first ^ last*31) * 2654435761 >> 20
+}
 
 // add adds all places of a part of a text.
 func (m *matches) add(text []byte, from, to int) {
@@ -46,6 +51,10 @@ func shorten(b, text []byte, first, begin int, known *matches) []byte {
 			own[h] = uint16(i + 1)
 			i++
 			continue
+		}
+		// The end of a UUID may be the same as that of another one by chance. As a whole it is shorter.
+		if left := uuidLength - (i - done); left > 0 && n-left >= leastCopy && formOf(text[done:i+left]) == uuid {
+			i, from, n = i+left, from+left, n-left
 		}
 		b = appendStep(b, text[done:i], from, n)
 		own.add(text, i, i+n)
@@ -79,12 +88,15 @@ func appendStep(b, text []byte, from, n int) []byte {
 		size = n - leastCopy + 1
 	}
 	b = append(b, byte(min(len(text), largeStep)<<4|min(size, largeStep)))
-	for _, number := range []int{len(text), size} {
-		if number >= largeStep {
-			b = binary.AppendUvarint(b, uint64(number-largeStep))
-		}
+	as := asIs
+	if len(text) >= largeStep {
+		as = formOf(text)
+		b = binary.AppendUvarint(b, uint64(len(text)-largeStep)<<formBits|uint64(as))
 	}
-	b = append(b, text...)
+	if size >= largeStep {
+		b = binary.AppendUvarint(b, uint64(size-largeStep))
+	}
+	b = as.append(b, text)
 	if n > 0 {
 		b = binary.AppendUvarint(b, uint64(from))
 	}
@@ -93,19 +105,18 @@ func appendStep(b, text []byte, from, n int) []byte {
 
 // lengthen appends a shortened text to b, the text before it.
 func lengthen(b []byte, short string) []byte {
-	number := func(n int) int {
-		if n < largeStep {
-			return n
-		}
-		return n + next(&short)
-	}
 	for short != "" {
 		first := short[0]
 		short = short[1:]
-		plain := number(int(first >> 4))
-		size := number(int(first & largeStep))
-		b = append(b, short[:plain]...)
-		short = short[plain:]
+		plain, size, as := int(first>>4), int(first&largeStep), asIs
+		if plain == largeStep {
+			n := next(&short)
+			plain, as = plain+n>>formBits, form(n&(1<<formBits-1))
+		}
+		if size == largeStep {
+			size += next(&short)
+		}
+		b, short = as.read(b, short, plain)
 		if size == 0 {
 			continue
 		}

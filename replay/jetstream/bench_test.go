@@ -109,7 +109,7 @@ func TestMemoryOfLogs(t *testing.T) {
 	wg.Wait()
 	each := (used() - before) / n
 	t.Logf("%d bytes for each log that rests, with %d bytes of metadata", each, len(restingTask(1).Metadata))
-	if each > 750 {
+	if each > 720 {
 		t.Errorf("a log that rests takes %d bytes", each)
 	}
 }

@@ -67,6 +67,7 @@ var measurements = []measurement{
 	{"idle", idle},
 	{"aun", aunClients},
 	{"cluster", clustered},
+	{"takeover", takeOvers},
 }
 
 // byDefault are the measurements that run if none are named.
