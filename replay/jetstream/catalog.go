@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/aip-gateway/aip-gateway/replay"
 )
@@ -15,8 +16,7 @@ import (
 type catalog struct {
 	st    *stream
 	index *replay.Index[entry]
-	// tail is a sequence up to which all heads were read, but for those after fill and up to start.
-	tail, fill, start uint64
+	tail  uint64 // all heads up to this sequence were read
 	// dropped has the empty heads that were read and may not be purged yet, by log.
 	dropped map[string]uint64
 }
@@ -25,7 +25,7 @@ func newCatalog(st *stream) *catalog {
 	return &catalog{st: st, index: replay.NewIndex[entry](st.config.Settings, awake), dropped: make(map[string]uint64)}
 }
 
-// take takes a head. Heads may come in another order than in the stream.
+// take takes the next head of the stream, or one that a lagging replica still has.
 func (c *catalog) take(ctx context.Context, m message) error {
 	name, _, err := logOf(c.st.prefix, m.subject)
 	if err != nil {
@@ -67,43 +67,46 @@ func (c *catalog) unload(name string) {
 	}
 }
 
-// readOn reads the heads written since, as the leader has them, and those not read yet. What was read stays after an
-// error.
-func (c *catalog) readOn(ctx context.Context) error {
-	last, err := c.st.lastSequence(ctx)
+// readOn reads the heads written since, as the leader has them. The leader must have a message, or a later one: so no
+// deposed leader answers. What was read stays after an error.
+func (c *catalog) readOn(ctx context.Context, least uint64) error {
+	err := c.st.heads(ctx, c.tail, math.MaxUint64, func(m message) error { return c.next(ctx, m) })
 	if err != nil {
 		return err
 	}
-	for c.fill < c.start {
-		err := c.st.heads(ctx, c.fill, c.start, func(m message) error {
-			c.fill = m.seq
-			return c.take(ctx, m)
-		})
+	for at := c.tail; at < least; {
+		m, err := c.st.get(ctx, getRequest{Seq: at + 1, Next: c.st.prefix + ">"})
+		if errors.Is(err, errNoMessage) {
+			err = c.st.unavailable()
+		}
+		if err == nil && strings.HasSuffix(m.subject, ".h") {
+			err = c.next(ctx, m)
+		}
 		if err != nil {
 			return err
 		}
-		c.fill = c.start
+		at = m.seq
 	}
-	err = c.st.heads(ctx, c.tail, math.MaxUint64, func(m message) error {
-		if err := c.take(ctx, m); err != nil {
-			return err
-		}
-		c.tail = m.seq
-		return nil
-	})
+	return nil
+}
+
+// next takes the next head of the stream.
+func (c *catalog) next(ctx context.Context, m message) error {
+	err := c.take(ctx, m)
 	if err == nil {
-		c.tail = max(c.tail, last)
+		c.tail = m.seq
 	}
 	return err
 }
 
 // compare takes logs missing at the leader out of the index: a replica may still have a head of a dropped and purged
-// log. All heads were read on.
-func (c *catalog) compare(ctx context.Context) error {
+// log. All heads were read on. The leader must have a message, or a later one, and those read.
+func (c *catalog) compare(ctx context.Context, least uint64) error {
+	least = max(least, c.tail)
 	filter := c.st.prefix + "*.h"
 	there := make(map[string]bool)
 	for {
-		subjects, all, err := c.st.subjects(ctx, filter, len(there))
+		subjects, all, err := c.st.subjects(ctx, filter, len(there), least)
 		if err != nil {
 			return err
 		}
@@ -115,15 +118,17 @@ func (c *catalog) compare(ctx context.Context) error {
 		}
 	}
 	for l := range c.index.All() {
-		if there[c.st.headSubject(l.Name)] {
+		subject := c.st.headSubject(l.Name)
+		if there[subject] {
 			continue
 		}
 		// The subjects may have changed between two pages of them, so that one was in none.
-		switch _, err := c.st.readHead(ctx, l.Name); {
-		case errors.Is(err, replay.ErrNotFound):
-			c.index.Remove(l)
-		case err != nil:
+		alone, _, err := c.st.subjects(ctx, subject, 0, least)
+		if err != nil {
 			return err
+		}
+		if len(alone) == 0 {
+			c.index.Remove(l)
 		}
 	}
 	return nil

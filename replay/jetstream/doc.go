@@ -60,7 +60,8 @@
 // some time after the drop (purgeAfter). A standby whose tail, of some seconds ago, is not before the mark has missed
 // none. Its index is exact, and the store open at once. Otherwise the leader's list is compared again: by the standby,
 // or at the claim. The owner's record says since when all owners write marks. So a standby of a shard with an owner of
-// an older version is never exact, and nothing depends on clocks.
+// an older version is never exact. A deposed leader may show an older mark for some seconds. Elsewhere it is found out,
+// as it lacks a message that there must be.
 //
 // A new owner looks a while later for dropped logs left in the stream, as its standby may not know them (Store.tidy).
 //

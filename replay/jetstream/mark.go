@@ -97,7 +97,7 @@ func (s *Store) tidy() {
 
 func (s *Store) tidyOnce() error {
 	for offset := 0; ; {
-		subjects, all, err := s.st.subjects(s.ctx, s.st.prefix+"*.h", offset)
+		subjects, all, err := s.st.subjects(s.ctx, s.st.prefix+"*.h", offset, s.owner.Epoch)
 		if err != nil {
 			return err
 		}

@@ -45,14 +45,14 @@ func (b *standby) open(ctx context.Context, owner Owner) (*Store, error) {
 	if s.recent, err = simplelru.NewLRU[string, []byte](recentLogs, nil); err != nil {
 		return nil, err
 	}
-	if err := b.readOn(ctx); err != nil {
+	if err := b.readOn(ctx, owner.Epoch); err != nil {
 		return nil, err
 	}
 	if err := b.verify(ctx); err != nil {
 		return nil, err
 	}
 	if !b.exact {
-		if err := b.compare(ctx); err != nil {
+		if err := b.compare(ctx, owner.Epoch); err != nil {
 			return nil, err
 		}
 	}

@@ -13,8 +13,7 @@ const (
 	standbyPoll = time.Second
 	// standbyBackOff is the longest wait while the servers do not answer.
 	standbyBackOff = 15 * time.Second
-	// standbyShare is the pause after a page of old heads, in times of the page: so a process that begins to stand by
-	// takes a part of what the servers can do.
+	// standbyShare is the pause after a page of many heads, in times of the page.
 	standbyShare = 3
 	// standbyCompare is the least time between two comparisons with the leader; it is doubled up to 16 times while the
 	// index cannot be kept exact, because the owner's version writes no marks.
@@ -34,7 +33,7 @@ type standby struct {
 	floor  [2]uint64
 	raised time.Time // when floor was changed
 
-	begun    bool          // the old heads are being read, or were
+	begun    bool          // something was read before the claim
 	compared time.Time     // when the index was compared with the leader last
 	wait     time.Duration // from then to the next time, if needed
 	logs     atomic.Int64
@@ -104,7 +103,7 @@ func (st *stream) giveBack(b *standby) {
 	defer st.mu.Unlock()
 	st.opening = false
 	if st.wanted && st.local == nil {
-		st.standby = b
+		b.begun, st.standby = true, b
 		b.spawn()
 	}
 }
@@ -127,70 +126,83 @@ func (b *standby) end() {
 	}
 }
 
-// run reads heads until ctx ends: those written since, every second, and the old ones beside that.
+// run reads heads until ctx ends: the old ones a page at a time, then every second those written since.
 func (b *standby) run(ctx context.Context) {
 	wait := standbyPoll
-	var polled time.Time
 	for {
-		var err error
-		if time.Since(polled) >= standbyPoll {
-			polled = time.Now()
-			err = b.poll(ctx)
-		} else {
-			err = b.readOld(ctx)
+		rest := standbyPoll
+		more, err := b.read(ctx)
+		if err == nil && !more {
+			err = b.keepExact(ctx)
 		}
 		b.logs.Store(int64(b.index.Len()))
-		rest := time.Duration(0)
 		switch {
 		case err != nil:
 			wait = min(2*wait, standbyBackOff)
-			rest, polled = wait, time.Time{}
-		case b.fill == b.start:
+			rest = wait
+		case more:
+			rest = 0
+		default:
 			wait = standbyPoll
-			rest = standbyPoll - time.Since(polled)
 		}
-		if pause(ctx, max(rest, 0)) != nil {
+		if pause(ctx, rest) != nil {
 			return
 		}
 	}
 }
 
-// poll reads the heads written since.
-func (b *standby) poll(ctx context.Context) error {
-	if !b.begun {
-		last, err := b.st.lastSequence(ctx)
-		if err != nil {
-			return err
-		}
-		b.fill, b.start, b.tail, b.begun = b.tail, last, last, true
+// read reads a page of heads, and reports whether there may be more. Of all standbys of a process, one reads at a time,
+// and rests after a page of many: so a process that begins to stand by takes a part of what the servers can do.
+func (b *standby) read(ctx context.Context) (more bool, err error) {
+	select {
+	case b.st.filling <- struct{}{}:
+		defer func() { <-b.st.filling }()
+	case <-ctx.Done():
+		return false, ctx.Err()
 	}
-	for {
-		found, err := b.st.direct(ctx, b.tail+1, b.st.prefix+"*.h", pageMessages, pageBytes)
-		if err != nil {
-			return err
-		}
-		for _, m := range found {
-			if err := b.take(ctx, m); err != nil {
-				return err
-			}
-			b.tail = m.seq
-		}
-		if len(found) == 0 {
-			break
-		}
+	began, size := time.Now(), 0
+	found, err := b.st.direct(ctx, b.tail+1, b.st.prefix+"*.h", pageMessages, pageBytes)
+	if err != nil {
+		return false, err
 	}
-	if err := b.verify(ctx); err != nil || b.exact || b.fill < b.start || time.Since(b.compared) < b.wait {
+	b.begun = true
+	for _, m := range found {
+		if err := b.next(ctx, m); err != nil {
+			return false, err
+		}
+		size += len(m.data)
+	}
+	if len(found) < pageMessages/2 && size < pageBytes/2 {
+		return false, nil
+	}
+	return true, pause(ctx, min(standbyShare*time.Since(began), standbyPoll))
+}
+
+// keepExact finds out whether the index is exact, and makes it so if it can.
+func (b *standby) keepExact(ctx context.Context) error {
+	if err := b.verify(ctx); err != nil || b.exact || time.Since(b.compared) < b.wait {
 		return err
 	}
 	b.compared = time.Now()
-	if err := b.readOn(ctx); err != nil {
+	_, owner, err := b.st.readOwner(ctx)
+	if err != nil {
 		return err
 	}
-	if err := b.compare(ctx); err != nil {
+	mark, err := b.st.mark(ctx)
+	if err != nil {
 		return err
 	}
-	b.exact, b.floor, b.raised = true, [2]uint64{b.tail, b.tail}, time.Now()
-	err := b.verify(ctx)
+	known := max(owner.Marked, mark)
+	if err := b.readOn(ctx, known); err != nil {
+		return err
+	}
+	if err := b.compare(ctx, known); err != nil {
+		return err
+	}
+	// The empty heads up to the mark were read, or their logs compared.
+	floor := max(b.tail, known)
+	b.exact, b.floor, b.raised = true, [2]uint64{floor, floor}, time.Now()
+	err = b.verify(ctx)
 	if b.wait = min(max(2*b.wait, standbyCompare), 16*standbyCompare); b.exact {
 		b.wait = standbyCompare
 	}
@@ -211,46 +223,13 @@ func (b *standby) verify(ctx context.Context) error {
 		b.exact = false
 		return nil
 	}
-	if b.fill == b.start {
-		for name, seq := range b.dropped {
-			if seq <= mark {
-				delete(b.dropped, name)
-			}
+	for name, seq := range b.dropped {
+		if seq <= mark {
+			delete(b.dropped, name)
 		}
 	}
 	if time.Since(b.raised) >= standbyFloor {
-		b.floor, b.raised = [2]uint64{b.floor[1], b.tail}, time.Now()
+		b.floor, b.raised = [2]uint64{b.floor[1], max(b.floor[1], b.tail)}, time.Now()
 	}
 	return nil
-}
-
-// readOld reads a page of the old heads. Of all standbys of a process, one reads at a time.
-func (b *standby) readOld(ctx context.Context) error {
-	select {
-	case b.st.filling <- struct{}{}:
-		defer func() { <-b.st.filling }()
-	case <-time.After(standbyPoll):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	began := time.Now()
-	found, err := b.st.nextHeads(ctx, b.fill)
-	if err != nil {
-		return err
-	}
-	if len(found) == 0 {
-		b.fill = b.start
-	}
-	for _, m := range found {
-		if m.seq > b.start {
-			b.fill = b.start
-			break
-		}
-		if err := b.take(ctx, m); err != nil {
-			return err
-		}
-		b.fill = m.seq
-	}
-	return pause(ctx, min(standbyShare*time.Since(began), standbyPoll))
 }

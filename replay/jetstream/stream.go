@@ -194,13 +194,15 @@ func (st *stream) direct(ctx context.Context, seq uint64, subject string, n, byt
 }
 
 // subjects asks the leader for the subjects of messages, from the offset on, as many as it gives at once, and for their
-// whole number.
-func (st *stream) subjects(ctx context.Context, filter string, offset int) (
+// whole number. The error is an ErrUnavailable if the answer comes from a deposed leader, without a message that there
+// must be.
+func (st *stream) subjects(ctx context.Context, filter string, offset int, message uint64) (
 	list map[string]uint64, all int, err error,
 ) {
 	var answer struct {
 		Total int `json:"total"`
 		State struct {
+			Last     uint64            `json:"last_seq"`
 			Subjects map[string]uint64 `json:"subjects"`
 		} `json:"state"`
 	}
@@ -208,6 +210,9 @@ func (st *stream) subjects(ctx context.Context, filter string, offset int) (
 		Filter string `json:"subjects_filter"`
 		Offset int    `json:"offset"`
 	}{filter, offset}, &answer)
+	if err == nil && answer.State.Last < message {
+		err = st.unavailable()
+	}
 	return answer.State.Subjects, answer.Total, err
 }
 

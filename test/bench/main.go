@@ -7,9 +7,9 @@
 //
 //	go run . [-run unary,stream] [-rounds 6] [-round 2s] [-conns 32] [-tasks 100000] [-json file] [-profile dir]
 //
-// By default it runs everything but observe, checks, trust, cluster, which needs nats-server, and what takes long: idle
-// and aun, which wait for the collector, and start, which first stores tasks. It is a module of its own, so that what
-// only it needs is not in the gateway's go.mod, and runs in its folder.
+// By default it runs everything but observe, checks, trust, cluster and takeover, which need nats-server, and what
+// takes long: idle and aun, which wait for the collector, and start, which first stores tasks. It is a module of its
+// own, so that what only it needs is not in the gateway's go.mod, and runs in its folder.
 package main
 
 import (
@@ -85,12 +85,12 @@ func main() {
 		}
 	}
 	s := settings{report: newReport()}
-	which := flag.String("run", byDefault, "what to measure: these, latency, texts, start, idle, aun and cluster")
+	which := flag.String("run", byDefault, "what to measure: these, latency, texts, start, idle, aun, cluster, takeover")
 	flag.StringVar(&s.caddy, "caddy", "../../caddy", "the binary that is measured")
 	flag.IntVar(&s.rounds, "rounds", 6, "pairs of rounds")
 	flag.DurationVar(&s.round, "round", 2*time.Second, "length of a round")
 	flag.IntVar(&s.conns, "conns", 32, "connections of the unary load")
-	flag.IntVar(&s.tasks, "tasks", 100_000, "stored tasks for stored and start")
+	flag.IntVar(&s.tasks, "tasks", 100_000, "stored tasks for stored, start and takeover")
 	flag.StringVar(&s.profile, "profile", "", "keep the CPU profiles of budget in this folder")
 	file := flag.String("json", "", "also write the numbers to this file")
 	flag.Parse()
