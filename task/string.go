@@ -45,36 +45,38 @@ func appendEscaped(dst []byte, s string) []byte {
 			n, i = n+2, i+1
 			continue
 		}
-		dst, i = appendNext(out[:n], s, i)
+		dst, i = appendOdd(out[:n], s, i)
 		out, n = dst[:cap(dst)], len(dst)
 	}
 	for dst = out[:n]; i < len(s); {
-		dst, i = appendNext(dst, s, i)
+		if c := s[i]; c < utf8.RuneSelf && !mustEscape(c) {
+			dst = append(dst, c)
+			i++
+			continue
+		}
+		dst, i = appendOdd(dst, s, i)
 	}
 	return dst
 }
 
-// appendNext appends the character at s[i], or all characters beyond ASCII from there on. It returns the place behind.
-func appendNext(dst []byte, s string, i int) ([]byte, int) {
-	switch c := s[i]; {
-	case c >= utf8.RuneSelf:
-		end := i
-		for end < len(s) && s[end] >= utf8.RuneSelf {
-			r, size := utf8.DecodeRuneInString(s[end:])
-			if r == utf8.RuneError && size == 1 {
-				break
-			}
-			end += size
-		}
-		if end == i {
-			return append(dst, "\ufffd"...), i + 1
-		}
-		return append(dst, s[i:end]...), end
-	case mustEscape(c):
+// appendOdd appends the character to be escaped at s[i], or all characters beyond ASCII from there on. It returns the
+// place behind.
+func appendOdd(dst []byte, s string, i int) ([]byte, int) {
+	if c := s[i]; c < utf8.RuneSelf {
 		return appendEscape(dst, c), i + 1
-	default:
-		return append(dst, c), i + 1
 	}
+	end := i
+	for end < len(s) && s[end] >= utf8.RuneSelf {
+		r, size := utf8.DecodeRuneInString(s[end:])
+		if r == utf8.RuneError && size == 1 {
+			break
+		}
+		end += size
+	}
+	if end == i {
+		return append(dst, "\ufffd"...), i + 1
+	}
+	return append(dst, s[i:end]...), end
 }
 
 // mustEscape reports whether a character of ASCII must not stand in a JSON string.
