@@ -54,7 +54,7 @@ func (s *Store) commit(ctx context.Context, values []value) (uint64, error) {
 		}
 		if written {
 			s.last += uint64(len(messages))
-			if s.st.plain.Load() {
+			if messages[len(messages)-1].Subject == s.st.batchSubject {
 				return s.last - 1, nil
 			}
 			return s.last, nil
@@ -117,7 +117,8 @@ func (s *Store) publish(ctx context.Context, messages []*nats.Msg) error {
 }
 
 // lookUp reports whether messages sent since a time are written. The error is ErrFenced if they cannot be written any
-// more.
+// more. The message after the expected one tells it: this is the first one of them, or the record of the next owner,
+// whose later ones may be the same as these.
 func (s *Store) lookUp(ctx context.Context, messages []*nats.Msg, since time.Time) (bool, error) {
 	last, err := s.st.lastSequence(ctx)
 	switch {
@@ -128,10 +129,9 @@ func (s *Store) lookUp(ctx context.Context, messages []*nats.Msg, since time.Tim
 	case last < s.last && time.Since(since) < s.st.config.GiveUp: // a deposed leader has answered
 		return false, s.st.unavailable()
 	}
-	end := messages[len(messages)-1]
-	m, err := s.st.get(ctx, getRequest{Seq: s.last + uint64(len(messages))})
+	m, err := s.st.get(ctx, getRequest{Seq: s.last + 1})
 	switch {
-	case err == nil && m.subject == end.Subject && bytes.Equal(m.data, end.Data):
+	case err == nil && m.subject == messages[0].Subject && bytes.Equal(m.data, messages[0].Data):
 		return true, nil
 	case err == nil || errors.Is(err, errNoMessage):
 		return false, replay.ErrFenced

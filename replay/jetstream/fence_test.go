@@ -410,3 +410,39 @@ func TestConfirm(t *testing.T) {
 		})
 	}
 }
+
+// TestFenceTogether: what a former owner writes together is refused, too, if the next owner has written the same at the
+// sequence of its last message.
+func TestFenceTogether(t *testing.T) {
+	for name, plain := range map[string]bool{"a drop": false, "the end of a batch": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := streams(t, connect(t, servers.URL()), Config{Replicas: 3, purgeAfter: time.Hour})
+			other := openStreams(t, connect(t, servers.URL()), s.config)
+			s.Plain(plain)
+			other.Plain(plain)
+			former := claim(t, s, 0, "a")
+			defer former.Close()
+			begin(t, former, "known", "gone")
+			present := claim(t, other, 0, "b")
+			defer present.Close()
+			st := former.st
+			values := []value{newValue(st.headSubject("known"), []byte("by a"), 1000)}
+			if plain {
+				values = append(values, newValue(st.headSubject("gone"), []byte("by a"), 1000))
+				if err := present.Confirm(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				values = append(values, value{subject: st.headSubject("gone"), parts: [][]byte{nil}})
+				drops(t, present, "gone")
+			}
+			if want := former.last + uint64(len(former.messages(values))); present.last != want {
+				t.Fatalf("the present owner has written up to %d, want %d", present.last, want)
+			}
+			if _, err := former.commit(t.Context(), values); !errors.Is(err, replay.ErrFenced) {
+				t.Errorf("a batch of the former owner: %v, want ErrFenced", err)
+			}
+		})
+	}
+}

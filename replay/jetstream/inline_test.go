@@ -147,3 +147,49 @@ func TestInlineForgotten(t *testing.T) {
 		t.Errorf("an append to a log that is not there: %v", err)
 	}
 }
+
+// TestInlineTrimmed: a reader whose head is older than a trim, and that has not the records of its head, finds that
+// they are not the present ones, and does not go on after them.
+func TestInlineTrimmed(t *testing.T) {
+	t.Parallel()
+	for name, size := range map[string]int{"in the head": 1, "of their own": inlineBytes} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := streams(t, connect(t, servers.URL()), Config{Replicas: 1})
+			owner := claim(t, s, 0, "a")
+			defer owner.Close()
+			if err := owner.Append(t.Context(), replay.Append{Log: "log", Records: [][]byte{{1}, {2}, {3}}}); err != nil {
+				t.Fatal(err)
+			}
+			before, err := owner.headOf(t.Context(), "log")
+			if err != nil {
+				t.Fatal(err)
+			}
+			before.inline.data = nil
+			err = owner.Append(t.Context(), replay.Append{Log: "log", Expect: 1, Records: [][]byte{make([]byte, size)}, Trim: 2,
+				Snapshot: []byte("1, 2")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if page, err := owner.st.page(t.Context(), "log", &before, 0, &cursor{}, 0); !errors.Is(err, errHole) {
+				t.Errorf("after 0 it reads %v, %v", page, err)
+			}
+			page, err := owner.st.page(t.Context(), "log", &before, 2, &cursor{}, 0)
+			if d := cmp.Diff([]replay.Record{{Seq: 3, Data: []byte{3}}}, page); d != "" || err != nil {
+				t.Errorf("after 2 it reads, %v (-want +got):\n%s", err, d)
+			}
+			heads := []head{before}
+			h, snapshot, records, err := owner.st.load(t.Context(), "log", func(ctx context.Context, log string) (head, error) {
+				if len(heads) > 0 {
+					h := heads[0]
+					heads = nil
+					return h, nil
+				}
+				return owner.headOf(ctx, log)
+			})
+			if err != nil || h.First != 3 || string(snapshot) != "1, 2" || len(records) != 2 {
+				t.Errorf("the log is loaded as %+v, %q, %v, %v", h, snapshot, records, err)
+			}
+		})
+	}
+}

@@ -169,7 +169,7 @@ func (st *stream) readPage(
 func (st *stream) inlinePage(
 	ctx context.Context, log string, h *head, after uint64, at *cursor, most int64,
 ) ([]replay.Record, error) {
-	inline := h.inline
+	inline, want := h.inline, max(h.After(after), h.First)
 	if inline.data == nil {
 		present, err := st.readHead(ctx, log)
 		if errors.Is(err, replay.ErrNotFound) || err == nil && (present.begun != h.begun || present.seq < h.seq) {
@@ -178,7 +178,10 @@ func (st *stream) inlinePage(
 		if err != nil {
 			return nil, err
 		}
-		if inline = present.inline; inline.first == 0 || inline.first > max(h.After(after), h.First) {
+		if present.First > want {
+			return nil, errHole // trimmed meanwhile
+		}
+		if inline = present.inline; inline.first == 0 || inline.first > want {
 			present.Last = h.Last // they have messages of their own by now
 			return st.readPage(ctx, log, &present, after, at, most)
 		}
@@ -187,7 +190,6 @@ func (st *stream) inlinePage(
 	if err != nil {
 		return nil, err
 	}
-	want := max(h.After(after), h.First)
 	for len(all) > 0 && all[0].Seq < want {
 		all = all[1:]
 	}
