@@ -9,6 +9,7 @@ import (
 	"hash/maphash"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -56,6 +57,14 @@ type ending[V any] struct {
 	expires      int64 // when it is dropped, Unix time, ns
 	newer, older *ending[V]
 	at           int // in Index.expiring
+}
+
+// nanoseconds returns a time as Unix time, and the greatest one for all later ones, in the year 2262.
+func nanoseconds(t time.Time) int64 {
+	if latest := time.Unix(0, math.MaxInt64); t.After(latest) {
+		t = latest
+	}
+	return t.UnixNano()
 }
 
 // place is the place of a log in a list, or among those of its class that are due.
@@ -150,7 +159,7 @@ func (x *Index[V]) Set(l *Indexed[V], h Head, size int64, expires time.Time) {
 		if expires.IsZero() {
 			expires = h.Ended.Add(x.settings.Retention)
 		}
-		l.ended = &ending[V]{log: l, expires: expires.UnixNano()}
+		l.ended = &ending[V]{log: l, expires: nanoseconds(expires)}
 		x.use(l.ended)
 		heap.Push(&x.expiring, l.ended)
 	}
@@ -330,8 +339,8 @@ func (x *Index[V]) postpone(l *Indexed[V], now time.Time) bool {
 		return false
 	}
 	at, ok := x.settings.Postpone(x.Head(l).Ended, l.Expires(), now)
-	if ok {
-		l.ended.expires = at.UnixNano()
+	if ok = ok && nanoseconds(at) != l.ended.expires; ok {
+		l.ended.expires = nanoseconds(at)
 		heap.Fix(&x.expiring, l.ended.at)
 		x.Touch(l)
 	}

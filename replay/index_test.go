@@ -41,3 +41,34 @@ func TestDueCost(t *testing.T) {
 		t.Errorf("%d comparisons for 100 scans among %d logs", compared, n)
 	}
 }
+
+// TestLateExpiry: an ended log kept for centuries is not dropped before, pinned or not, and makes room if it must.
+func TestLateExpiry(t *testing.T) {
+	const centuries = 290 * 365 * 24 * time.Hour
+	x := NewIndex[struct{}](Settings{Retention: centuries, PinFor: centuries, MaxSize: 5}, 1)
+	now := time.Now()
+	set := func(name string, h Head) *Indexed[struct{}] {
+		l := &Indexed[struct{}]{Name: name}
+		x.Set(l, h, 2, time.Time{})
+		return l
+	}
+	pinned, other := set("pinned", Head{Ended: now}), set("other", Head{Ended: now})
+	set("pins", Head{Lists: []Listing{Pin("pinned", 0)}})
+	if l := x.Expired(now.AddDate(100, 0, 0)); l != nil {
+		t.Errorf("after a century %q is dropped", l.Name)
+	}
+	if l := x.Surplus(0, nil, now); l != nil {
+		t.Errorf("%q is dropped, although there is room", l.Name)
+	}
+	set("third", Head{Ended: now})
+	x.Touch(other)
+	x.Touch(pinned)
+	for _, want := range []string{"third", "other", "pinned"} {
+		x.Configure(Settings{Retention: centuries, PinFor: centuries, MaxSize: 1})
+		l := x.Surplus(0, nil, now)
+		if l == nil || l.Name != want {
+			t.Fatalf("%v is dropped, want %q", l, want)
+		}
+		x.Remove(l)
+	}
+}
