@@ -52,6 +52,10 @@ func (c *catalog) take(ctx context.Context, m message) error {
 	if err != nil {
 		return fmt.Errorf("the log %.100q: %w", name, err)
 	}
+	if l != nil && l.Value.begun != h.begun { // the log before was dropped
+		c.unload(name)
+		l = nil
+	}
 	if l == nil {
 		l = &indexed{Name: name}
 	}

@@ -3,6 +3,7 @@
 package jetstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -192,9 +193,22 @@ func (f *followed) update(h *head, seq uint64) bool {
 	again := was == nil || was.begun != h.begun
 	if again {
 		f.tail, f.bytes = nil, 0
+	} else if h.inline.first > 0 {
+		f.cut(was.Last)
 	}
 	f.inline(h.inline)
 	return again || was.Last != h.Last || !h.Ended.IsZero()
+}
+
+// cut takes the records after a number out of the tail: no head counted them. With the next head, they may be others.
+// f.mu is held.
+func (f *followed) cut(last uint64) {
+	n := len(f.tail)
+	for n > 0 && f.tail[n-1].Seq > last {
+		n--
+		f.bytes -= len(f.tail[n].Data)
+	}
+	f.tail = f.tail[:n:n]
 }
 
 // inline adds the records of a head to the tail. f.mu is held.
@@ -205,6 +219,7 @@ func (f *followed) inline(i inlined) {
 	}
 	for n, r := range all {
 		if len(f.tail) == 0 || r.Seq > f.tail[len(f.tail)-1].Seq {
+			all[n].Data = bytes.Clone(r.Data) // without the whole head
 			f.extend(all[n : n+1])
 		}
 	}

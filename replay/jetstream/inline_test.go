@@ -193,3 +193,55 @@ func TestInlineTrimmed(t *testing.T) {
 		})
 	}
 }
+
+// TestInlineOverAbandoned: records written ahead of a head that was never written are not taken for those that the next
+// append puts into the head.
+func TestInlineOverAbandoned(t *testing.T) {
+	t.Parallel()
+	s := streams(t, connect(t, servers.URL()), Config{Replicas: 1})
+	elsewhere := openStreams(t, connect(t, servers.URL()), s.config)
+	owner := claim(t, s, 0, "a")
+	defer owner.Close()
+	begin(t, owner, "log")
+	r := elsewhere.Logs(0).Read("log", 1)
+	defer r.Close()
+	if _, _, err := r.Next(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	abandoned, err := recordValues(owner.st, "log", inlined{}.with(0, 2, [][]byte{{9}, {9}, {9}}), owner.st.room())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := elsewhere.shards[0].follower("log")
+	// The subscription may not be there yet, so that the message is not received.
+	patiently(t, func(ctx context.Context) error {
+		if _, err := owner.commit(ctx, abandoned); err != nil {
+			t.Fatal(err)
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if n := len(f.tail); n == 0 || f.tail[n-1].Seq != 4 {
+			return errors.New("what was abandoned is not received yet")
+		}
+		return nil
+	})
+	var got []replay.Record
+	for seq := uint64(2); seq <= 5; seq++ {
+		err := owner.Append(t.Context(), replay.Append{Log: "log", Expect: seq - 1, Records: [][]byte{{byte(seq)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		patiently(t, func(ctx context.Context) error {
+			page, _, err := r.Next(ctx, nil)
+			if got = append(got, page...); err == nil && uint64(len(got)) < seq-1 {
+				err = errors.New("the record is not read yet")
+			}
+			return err
+		})
+	}
+	want := []replay.Record{{Seq: 2, Data: []byte{2}}, {Seq: 3, Data: []byte{3}}, {Seq: 4, Data: []byte{4}},
+		{Seq: 5, Data: []byte{5}}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}

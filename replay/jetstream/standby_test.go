@@ -356,3 +356,31 @@ func TestStandByRuns(t *testing.T) {
 		t.Errorf("(-over a standby +without):\n%s", d)
 	}
 }
+
+// TestStandbyBegunAgain: a log that has ended, and was dropped and begun again before a standby read that, has not
+// ended for the next owner.
+func TestStandbyBegunAgain(t *testing.T) {
+	t.Parallel()
+	s := streams(t, connect(t, servers.URL()), Config{Replicas: 1, Settings: replay.Settings{Retention: time.Hour}})
+	owner := claim(t, s, 0, "a")
+	if err := owner.Append(t.Context(), replay.Append{Log: "again", Records: [][]byte{{1}}, End: true}); err != nil {
+		t.Fatal(err)
+	}
+	next := openStreams(t, connect(t, servers.URL()), s.config)
+	b := standBy(t, next)
+	owner.Configure(replay.Settings{MaxSize: 1}) // it is dropped
+	begin(t, owner, "again")
+	patiently(t, b.poll)
+	if err := owner.Close(); err != nil {
+		t.Fatal(err)
+	}
+	owner = claim(t, next, 0, "b")
+	defer owner.Close()
+	l := owner.index.Get("again")
+	if l == nil || !l.Expires().IsZero() {
+		t.Fatalf("the log, or none, is to be dropped: %+v", l)
+	}
+	if open := owner.index.Open(); open != l.Size() {
+		t.Errorf("the open logs have %d bytes, want %d", open, l.Size())
+	}
+}
