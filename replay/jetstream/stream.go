@@ -172,7 +172,8 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // direct returns messages at a subject from a sequence on, at most n, and about as many bytes. Any replica may answer,
-// perhaps without the last ones. No messages are no error.
+// perhaps without the last ones. No messages are no error. An answer with a part lost on its way, as with the
+// connection, ends before this part, with an error.
 func (st *stream) direct(ctx context.Context, seq uint64, subject string, n, bytes int) (all []message, err error) {
 	once, stop := context.WithTimeout(ctx, requestLimit)
 	defer stop()
@@ -181,6 +182,7 @@ func (st *stream) direct(ctx context.Context, seq uint64, subject string, n, byt
 	if err != nil {
 		return nil, err
 	}
+	last := uint64(0) // sequence of the message before, of this answer
 	for m, err := range found {
 		if errors.Is(err, jetstreamext.ErrNoMessages) {
 			break
@@ -188,6 +190,10 @@ func (st *stream) direct(ctx context.Context, seq uint64, subject string, n, byt
 		if err != nil {
 			return all, err
 		}
+		if m.Header.Get("Nats-Last-Sequence") != strconv.FormatUint(last, 10) {
+			return all, fmt.Errorf("a part of the answer is lost: %w", st.unavailable())
+		}
+		last = m.Sequence
 		all = append(all, message{m.Subject, m.Sequence, m.Data})
 	}
 	return all, nil

@@ -3,13 +3,16 @@
 package jetstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -156,4 +159,50 @@ func TestPins(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// TestLostPart: an answer with a part lost on its way is taken up to this part alone.
+func TestLostPart(t *testing.T) {
+	t.Parallel()
+	nc := connect(t, servers.URL())
+	s := streams(t, nc, Config{Replicas: 1})
+	for name, c := range map[string]struct{ sent, want []uint64 }{
+		"nothing lost":  {[]uint64{3, 5, 9}, []uint64{3, 5, 9}},
+		"in the middle": {[]uint64{3, 0, 9}, []uint64{3}},
+		"the first one": {[]uint64{0, 5, 9}, nil},
+	} {
+		fake := newStream(s, 0)
+		fake.name = "fake-" + strings.ReplaceAll(name, " ", "-")
+		sub, err := nc.Subscribe("$JS.API.DIRECT.GET."+fake.name, func(request *nats.Msg) {
+			before := ""
+			for i, seq := range []uint64{3, 5, 9} {
+				m := nats.NewMsg(request.Reply)
+				m.Data = []byte("x")
+				m.Header = nats.Header{"Nats-Stream": {fake.name}, "Nats-Subject": {"s"}, "Nats-Num-Pending": {"0"},
+					"Nats-Time-Stamp": {time.Now().Format(time.RFC3339Nano)}, "Nats-Sequence": {fmt.Sprint(seq)},
+					"Nats-Last-Sequence": {cmp.Or(before, "0")}}
+				before = fmt.Sprint(seq)
+				if c.sent[i] == seq {
+					_ = nc.PublishMsg(m)
+				}
+			}
+			end := nats.NewMsg(request.Reply)
+			end.Header = nats.Header{"Status": {"204"}, "Description": {"EOB"}}
+			_ = nc.PublishMsg(end)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := fake.direct(t.Context(), 1, "s", 10, pageBytes)
+		var got []uint64
+		for _, m := range found {
+			got = append(got, m.seq)
+		}
+		if lost := len(c.want) < 3; !slices.Equal(got, c.want) || lost != errors.Is(err, replay.ErrUnavailable) {
+			t.Errorf("%s: %v, %v; want %v", name, got, err, c.want)
+		}
+		if err := sub.Unsubscribe(); err != nil {
+			t.Error(err)
+		}
+	}
 }
