@@ -41,9 +41,11 @@ func (c *catalog) take(ctx context.Context, m message) error {
 		return nil
 	}
 	data, err := c.st.whole(ctx, m)
-	if errors.Is(err, errNoMessage) { // it was replaced, and its replacement comes later
-		c.unload(name)
-		return nil
+	if errors.Is(err, errNoMessage) {
+		if err = c.replaced(ctx, m); err == nil {
+			c.unload(name)
+			return nil
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("the log %.100q: %w", name, err)
@@ -62,6 +64,19 @@ func (c *catalog) take(ctx context.Context, m message) error {
 	l.Value = entry{begun: h.begun, seq: m.seq, snapshot: h.snapshot, inline: h.inline.first}
 	c.index.Set(l, h.Head, sizeOf(name, &h), h.expires)
 	return nil
+}
+
+// replaced returns nil if a head with a missing part was replaced or purged: what came instead is read later. Otherwise
+// a deposed leader, which does not have the part yet, has answered, and the error is an ErrUnavailable.
+func (c *catalog) replaced(ctx context.Context, m message) error {
+	last, err := c.st.last(ctx, m.subject)
+	if errors.Is(err, errNoMessage) {
+		last.seq, err = c.st.lastSequence(ctx)
+	}
+	if err == nil && last.seq <= m.seq {
+		err = c.st.unavailable()
+	}
+	return err
 }
 
 // unload takes a log out of the index, if it is there.

@@ -220,7 +220,9 @@ func (b *standby) verify(ctx context.Context) error {
 		return err
 	}
 	if owner.Marked == 0 || max(owner.Marked, mark) > b.floor[0] {
-		b.exact = false
+		if b.exact = false; owner.Marked == 0 {
+			clear(b.dropped) // no mark comes after which to forget them; the next owner looks for them, see Store.tidy
+		}
 		return nil
 	}
 	for name, seq := range b.dropped {

@@ -384,3 +384,76 @@ func TestStandbyBegunAgain(t *testing.T) {
 		t.Errorf("the open logs have %d bytes, want %d", open, l.Size())
 	}
 }
+
+// TestStandbyForgets: a standby keeps no dropped logs in memory while their owner writes no marks, and that owner's
+// successor purges them all the same.
+func TestStandbyForgets(t *testing.T) {
+	t.Parallel()
+	s := streams(t, connect(t, servers.URL()), Config{Replicas: 1, purgeAfter: time.Hour})
+	owner := claim(t, s, 0, "a")
+	begin(t, owner, "gone", "kept")
+	c := s.config
+	c.purgeAfter = 10 * time.Millisecond
+	next := openStreams(t, connect(t, servers.URL()), c)
+	b := standBy(t, next)
+	drops(t, owner, "gone")
+	data, _ := json.Marshal(ownerRecord{Node: "a", Claim: "old"})
+	if _, err := owner.st.js.Publish(t.Context(), owner.st.ownerSubject, data); err != nil {
+		t.Fatal(err)
+	}
+	patiently(t, b.poll)
+	if len(b.dropped) > 0 || b.exact {
+		t.Errorf("it keeps %v, and is exact: %t", b.dropped, b.exact)
+	}
+	if err := owner.Close(); err != nil {
+		t.Fatal(err)
+	}
+	owner = claim(t, next, 0, "b")
+	defer owner.Close()
+	patiently(t, func(ctx context.Context) error {
+		_, err := owner.st.last(ctx, owner.st.headSubject("gone"))
+		if err == nil {
+			err = errors.New("it is not purged yet")
+		} else if errors.Is(err, errNoMessage) {
+			err = nil
+		}
+		return err
+	})
+}
+
+// TestMissingPart: a log with a head of several parts is not taken for gone because a leader does not have one of them
+// yet, and it is when the head was replaced.
+func TestMissingPart(t *testing.T) {
+	t.Parallel()
+	s := streams(t, connect(t, servers.URL()), Config{Replicas: 1})
+	owner := claim(t, s, 0, "a")
+	defer owner.Close()
+	if err := owner.Append(t.Context(), replay.Append{Log: "log", Metadata: make([]byte, 2<<20)}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := owner.st.last(t.Context(), owner.st.headSubject("log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCatalog(s.shards[0])
+	if err := c.take(t.Context(), m); err != nil || c.index.Get("log") == nil {
+		t.Fatalf("the log: %v", err)
+	}
+	stream, err := s.js.Stream(t.Context(), owner.st.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.DeleteMsg(t.Context(), m.seq-1); err != nil {
+		t.Fatal(err)
+	}
+	c = newCatalog(s.shards[0])
+	if err := c.take(t.Context(), m); !errors.Is(err, replay.ErrUnavailable) {
+		t.Errorf("with a part missing: %v, want ErrUnavailable", err)
+	}
+	if err := owner.Append(t.Context(), replay.Append{Log: "log", Expect: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.take(t.Context(), m); err != nil || c.index.Len() > 0 {
+		t.Errorf("when it was replaced: %v", err)
+	}
+}
