@@ -245,3 +245,29 @@ func TestInlineOverAbandoned(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }
+
+// TestInlineMoved: a reader whose head is older than the message with its records reads no more than its head counts.
+func TestInlineMoved(t *testing.T) {
+	t.Parallel()
+	s := streams(t, connect(t, servers.URL()), Config{Replicas: 1})
+	owner := claim(t, s, 0, "a")
+	defer owner.Close()
+	var before head
+	for i, record := range [][]byte{{1}, {2}, make([]byte, inlineBytes), {4}} {
+		err := owner.Append(t.Context(), replay.Append{Log: "log", Expect: uint64(i), Records: [][]byte{record}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 1 {
+			if before, err = owner.headOf(t.Context(), "log"); err != nil {
+				t.Fatal(err)
+			}
+			before.inline.data = nil
+		}
+	}
+	page, err := owner.st.page(t.Context(), "log", &before, 0, &cursor{}, 0)
+	want := []replay.Record{{Seq: 1, Data: []byte{1}}, {Seq: 2, Data: []byte{2}}}
+	if d := cmp.Diff(want, page); d != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, d)
+	}
+}

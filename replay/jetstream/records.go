@@ -83,7 +83,7 @@ func (st *stream) readPage(
 		if want >= h.inline.first {
 			return st.inlinePage(ctx, log, h, after, at, most)
 		}
-		end = h.inline.first - 1
+		end = min(end, h.inline.first-1)
 	}
 	if at.seq == 0 {
 		var err error
