@@ -69,8 +69,11 @@ func (p *publisher) start(ctx context.Context, n int64) error {
 	return p.batch(ctx, n, p.each/2)
 }
 
-// batch publishes so many messages in one atomic batch.
+// batch publishes so many messages, in one atomic batch if they are several.
 func (p *publisher) batch(ctx context.Context, n int64, messages int) error {
+	if messages == 1 {
+		return p.message(ctx, n)
+	}
 	b, err := jetstreamext.NewBatchPublisher(p.js, jetstreamext.BatchFlowControl{})
 	if err != nil {
 		return err
