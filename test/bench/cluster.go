@@ -25,6 +25,14 @@ type trio struct {
 	servers *natstest.Cluster
 	alone   *site // the agent's, with a gateway over Pebble
 	sites   []*site
+	aims    []aim
+}
+
+// aim is a figure beside what it is to reach: at least, or at most.
+type aim struct {
+	name        string
+	got, target float64
+	most        bool
 }
 
 // clustered measures several gateways over JetStream beside one over Pebble, and beside a client that only publishes.
@@ -40,6 +48,14 @@ func clustered(ctx context.Context, o settings) error {
 		if err := measure(ctx, o); err != nil {
 			return err
 		}
+	}
+	t := o.table("several gateways: what is to be reached", "median", "target", "missed by")
+	for _, a := range c.aims {
+		missed := a.target - a.got
+		if a.most {
+			missed = -missed
+		}
+		t.row(a.name, a.got, a.target, max(0, missed))
 	}
 	return nil
 }
@@ -227,6 +243,12 @@ func (c *trio) starts(ctx context.Context, o settings) error {
 			p := pairs{gateway: rounds[i], proxy: rounds[3]}
 			t.row(w.name, append(summary(rounds[i])[:3], spread(p.ratios())...)...)
 		}
+		for _, of := range []int{3, 4} {
+			target := []float64{3: 0.75, 4: 0.35}[of]
+			p := pairs{gateway: rounds[0], proxy: rounds[of]}
+			c.aims = append(c.aims, aim{fmt.Sprintf("starts, %s, to %q", plural(callers, "caller"), ways[of].name),
+				median(p.ratios()), target, false})
+		}
 	}
 	return nil
 }
@@ -266,6 +288,7 @@ func (c *trio) stored(ctx context.Context) (all streamsOf, err error) {
 func (c *trio) follow(ctx context.Context, o settings) error {
 	work := agentWork{200, 100, 50}
 	t := o.table("several gateways: "+work.String(), "events/s", "p50 µs", "p99 µs")
+	var p50, p99 []float64
 	for range max(1, o.rounds/3) {
 		for i, s := range append(slices.Clone(c.sites), c.alone) {
 			r, err := s.flow(ctx, aipStream(s, plain), work)
@@ -275,10 +298,15 @@ func (c *trio) follow(ctx context.Context, o settings) error {
 			name := fmt.Sprintf("gateway %d of three", i+1)
 			if s == c.alone {
 				name = "one gateway over Pebble"
+			} else {
+				p50 = append(p50, micros(percentile(r.latencies, 0.5)))
+				p99 = append(p99, micros(percentile(r.latencies, 0.99)))
 			}
 			t.row(name, r.rate, micros(percentile(r.latencies, 0.5)), micros(percentile(r.latencies, 0.99)))
 		}
 	}
+	c.aims = append(c.aims, aim{work.String() + ", p50 µs", median(p50), 3000, true},
+		aim{work.String() + ", p99 µs", median(p99), 40_000, true})
 	return nil
 }
 
@@ -308,6 +336,8 @@ func (c *trio) replay(ctx context.Context, o settings) error {
 		name := fmt.Sprintf("gateway %d of three", i+1)
 		if s == c.alone {
 			name = "one gateway over Pebble"
+		} else {
+			c.aims = append(c.aims, aim{"replay at " + name + ", events/s", median(rates), 300_000, false})
 		}
 		t.row(name, median(rates))
 	}
