@@ -233,6 +233,7 @@ func (st *stream) lastOf(ctx context.Context, subjects []string, since uint64) (
 	if err != nil {
 		return nil, 0, err
 	}
+	last := uint64(0)
 	for m, err := range answers {
 		if err != nil {
 			return nil, 0, err
@@ -248,6 +249,10 @@ func (st *stream) lastOf(ctx context.Context, subjects []string, since uint64) (
 		if err != nil {
 			return nil, 0, fmt.Errorf("the stream %s: %w", st.name, err)
 		}
+		if !comesAfter(m.Header, last) {
+			return nil, 0, st.lostPart()
+		}
+		last = seq
 		all = append(all, message{m.Header.Get(natsjs.SubjectHeader), seq, m.Data})
 	}
 	return all, upTo, nil

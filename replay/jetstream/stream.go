@@ -190,13 +190,23 @@ func (st *stream) direct(ctx context.Context, seq uint64, subject string, n, byt
 		if err != nil {
 			return all, err
 		}
-		if m.Header.Get("Nats-Last-Sequence") != strconv.FormatUint(last, 10) {
-			return all, fmt.Errorf("a part of the answer is lost: %w", st.unavailable())
+		if !comesAfter(m.Header, last) {
+			return all, st.lostPart()
 		}
 		last = m.Sequence
 		all = append(all, message{m.Subject, m.Sequence, m.Data})
 	}
 	return all, nil
+}
+
+// comesAfter reports whether a message of an answer is the one after that with a sequence; 0 for the first one.
+func comesAfter(h nats.Header, last uint64) bool {
+	return h.Get("Nats-Last-Sequence") == strconv.FormatUint(last, 10)
+}
+
+// lostPart returns the error for an answer with a part lost on its way.
+func (st *stream) lostPart() error {
+	return fmt.Errorf("a part of the answer is lost: %w", st.unavailable())
 }
 
 // subjects asks the leader for the subjects of messages, from the offset on, as many as it gives at once, and for their

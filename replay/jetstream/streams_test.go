@@ -201,6 +201,10 @@ func TestLostPart(t *testing.T) {
 		if lost := len(c.want) < 3; !slices.Equal(got, c.want) || lost != errors.Is(err, replay.ErrUnavailable) {
 			t.Errorf("%s: %v, %v; want %v", name, got, err, c.want)
 		}
+		found, _, err = fake.lastOf(t.Context(), []string{"s"}, 0)
+		if lost := len(c.want) < 3; lost != errors.Is(err, replay.ErrUnavailable) || lost == (len(found) == 3) {
+			t.Errorf("%s: the last ones are %v, %v", name, found, err)
+		}
 		if err := sub.Unsubscribe(); err != nil {
 			t.Error(err)
 		}
