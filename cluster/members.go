@@ -49,7 +49,7 @@ const (
 // their share.
 const calmAfter = 2
 
-// forgetAfter is the time a dead node is still shown.
+// forgetAfter is the time a dead node is still shown, and stores write what it can read.
 const forgetAfter = time.Hour
 
 // margin is added to a lease before others are declared gone: clocks may run at different speeds.
@@ -256,6 +256,7 @@ func (c *Cluster) see(r Record) {
 	if m != nil && m.Incarnation != found.Incarnation {
 		c.replaced(m)
 	}
+	c.members[r.Name] = &member{record: found, revision: r.Revision, seen: now}
 	if m == nil || m.living() != !found.Left || m.Incarnation != found.Incarnation || m.Draining != found.Draining ||
 		m.Joining != found.Joining || !slices.Equal(m.Wants, found.Wants) || !slices.Equal(m.Refuses, found.Refuses) {
 		c.log.Info("a node of the cluster has changed", "other", r.Name, "incarnation", found.Incarnation,
@@ -263,7 +264,6 @@ func (c *Cluster) see(r Record) {
 		c.change()
 		c.kick()
 	}
-	c.members[r.Name] = &member{record: found, revision: r.Revision, seen: now}
 	if found.Left {
 		c.calls.gone(found.Incarnation)
 	}

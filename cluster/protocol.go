@@ -30,13 +30,12 @@ func (e *ProtocolError) Error() string {
 		e.Theirs, e.Ours)
 }
 
-// spoken returns the lowest protocol of the nodes that may come to read what this one writes. c.mu is held.
+// spoken returns the lowest protocol of the nodes that may come to read what this one writes. A node that has left may
+// come back as it was, as after a restart of its machine in the midst of an upgrade. c.mu is held.
 func (c *Cluster) spoken() int {
 	lowest := c.config.protocol
 	for _, m := range c.members {
-		if !m.Left {
-			lowest = min(lowest, m.Protocol)
-		}
+		lowest = min(lowest, m.Protocol)
 	}
 	return lowest
 }

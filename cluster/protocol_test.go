@@ -57,6 +57,38 @@ func TestProtocol(t *testing.T) {
 	})
 }
 
+// TestSpoken: a node writes what one of the version before can read from its first record on, also when that one has
+// left and may come back, and no more when it is forgotten.
+func TestSpoken(t *testing.T) {
+	inBubble(t, func(w *world) {
+		a := w.start("a")
+		link, revision := w.Link(), uint64(0)
+		for _, left := range []bool{false, true} {
+			older, err := json.Marshal(map[string]any{"incarnation": "0123", "protocol": cluster.Protocol - 1,
+				"lease": int64(lease), "left": left, "started": time.Now()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if revision, err = link.Write(t.Context(), "older", older, revision); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if got := a.link.Spoken(); got != cluster.Protocol-1 {
+				t.Errorf("beside an older node, left: %t, it writes for protocol %d", left, got)
+			}
+		}
+		bubble.Pass(50 * time.Minute)
+		if got := a.link.Spoken(); got != cluster.Protocol-1 {
+			t.Errorf("the older node may come back, and it writes for protocol %d", got)
+		}
+		bubble.Pass(20 * time.Minute)
+		if got := a.link.Spoken(); got != cluster.Protocol {
+			t.Errorf("the older node is forgotten, and it writes for protocol %d", got)
+		}
+		w.end(a)
+	})
+}
+
 // TestProtocolOfTheDead: a node whose lease is over cannot keep another one from joining.
 func TestProtocolOfTheDead(t *testing.T) {
 	inBubble(t, func(w *world) {
