@@ -5,6 +5,7 @@ package jetstream
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/aip-gateway/aip-gateway/replay"
@@ -80,17 +81,32 @@ type base struct {
 	inline   inlined
 }
 
-// base returns what an append to a log adds to.
+// base returns what an append to a log adds to. A leader without the last append of this owner is a deposed one.
 func (s *Store) base(ctx context.Context, log string) (base, error) {
-	h, err := s.headOf(ctx, log)
-	if err != nil || h.inline.first == 0 || h.inline.data != nil {
-		return base{h.Revision, h.inline}, err
+	known, err := s.headOf(ctx, log)
+	if err != nil || known.inline.first == 0 || known.inline.data != nil {
+		return base{known.Revision, known.inline}, err
 	}
 	limited, done, err := s.reading(ctx)
 	if err != nil {
 		return base{}, err
 	}
 	defer done()
-	h, err = s.st.readHead(limited, log)
-	return base{h.Revision, h.inline}, s.failedRead(ctx, err)
+	limited, cancel := context.WithTimeout(limited, s.st.config.GiveUp)
+	defer cancel()
+	for {
+		h, err := s.st.readHead(limited, log)
+		if err == nil && h.seq >= known.seq {
+			return base{h.Revision, h.inline}, nil
+		}
+		if err == nil || errors.Is(err, replay.ErrNotFound) {
+			err = pause(limited, retryPause)
+		}
+		if err != nil {
+			return base{}, s.failedRead(ctx, err)
+		}
+		if known, err = s.headOf(ctx, log); err != nil {
+			return base{}, err
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -270,4 +271,29 @@ func TestInlineMoved(t *testing.T) {
 	if d := cmp.Diff(want, page); d != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
+}
+
+// TestInlineBehind: an owner that must read what is in a head, and gets an older one or none from a deposed leader,
+// answers that the store is unavailable, and not that another writer was faster.
+func TestInlineBehind(t *testing.T) {
+	t.Parallel()
+	s := streams(t, connect(t, servers.URL()), Config{Replicas: 1, GiveUp: 300 * time.Millisecond})
+	owner := claim(t, s, 0, "a")
+	defer owner.Close()
+	begin(t, owner, "log")
+	owner.mu.Lock()
+	owner.recent.Purge()
+	owner.mu.Unlock()
+	stream, err := s.js.Stream(t.Context(), owner.st.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.DeleteMsg(t.Context(), owner.index.Get("log").Value.seq); err != nil {
+		t.Fatal(err)
+	}
+	err = owner.Append(t.Context(), replay.Append{Log: "log", Expect: 1, Records: [][]byte{{2}}})
+	if !errors.Is(err, replay.ErrUnavailable) {
+		t.Errorf("an append without the head before it: %v, want ErrUnavailable", err)
+	}
+	patiently(t, func(context.Context) error { return owner.Writable() })
 }
