@@ -274,7 +274,7 @@ func TestInlineMoved(t *testing.T) {
 }
 
 // TestInlineBehind: an owner that must read what is in a head, and gets an older one or none from a deposed leader,
-// answers that the store is unavailable, and not that another writer was faster.
+// answers that the store is unavailable, and not that another writer was faster or that records are missing.
 func TestInlineBehind(t *testing.T) {
 	t.Parallel()
 	s := streams(t, connect(t, servers.URL()), Config{Replicas: 1, GiveUp: 300 * time.Millisecond})
@@ -284,6 +284,14 @@ func TestInlineBehind(t *testing.T) {
 	owner.mu.Lock()
 	owner.recent.Purge()
 	owner.mu.Unlock()
+	later, err := owner.headOf(t.Context(), "log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	later.seq++
+	if _, err := owner.st.page(t.Context(), "log", &later, 0, &cursor{}, 0); !errors.Is(err, replay.ErrUnavailable) {
+		t.Errorf("a read with an older head: %v, want ErrUnavailable", err)
+	}
 	stream, err := s.js.Stream(t.Context(), owner.st.name)
 	if err != nil {
 		t.Fatal(err)

@@ -172,14 +172,17 @@ func (st *stream) inlinePage(
 	inline, want := h.inline, max(h.After(after), h.First)
 	if inline.data == nil {
 		present, err := st.readHead(ctx, log)
-		if errors.Is(err, replay.ErrNotFound) || err == nil && (present.begun != h.begun || present.seq < h.seq) {
+		if errors.Is(err, replay.ErrNotFound) {
 			return nil, errHole
 		}
 		if err != nil {
 			return nil, err
 		}
-		if present.First > want {
-			return nil, errHole // trimmed meanwhile
+		if present.seq < h.seq { // a deposed leader has answered
+			return nil, st.unavailable()
+		}
+		if present.begun != h.begun || present.First > want { // dropped or trimmed meanwhile
+			return nil, errHole
 		}
 		if inline = present.inline; inline.first == 0 || inline.first > want {
 			present.Last = h.Last // they have messages of their own by now
