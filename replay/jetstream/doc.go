@@ -30,8 +30,7 @@
 // log is one message, and a long one has many records in each. An owner has the records in heads at hand for the logs
 // it has written last, and reads the head of another one before it appends. Anything larger than the server's
 // max_payload goes in parts: messages right before the one with their number, in the same batch, found by their
-// sequences. Records filling more than a batch are written before it; no reader looks at them before the head counts
-// them.
+// sequences. An append that fills more than a batch is refused: with max_payload at its default, one of a gigabyte.
 //
 // A dropped log gets an empty head. A while later it is purged up to the sequence of this head: the purge takes nothing
 // of a log with the same name begun since. The head of a log has the sequence its log began after, so the remains of a

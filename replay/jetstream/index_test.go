@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -187,8 +188,8 @@ func TestFormerLife(t *testing.T) {
 	}
 }
 
-// TestTrimParts drops records before one of several parts, and before some filling more than a batch: the purge takes
-// the dropped ones, and no more.
+// TestTrimParts drops records before one of several parts, and before many messages: the purge takes the dropped ones,
+// and no more.
 func TestTrimParts(t *testing.T) {
 	t.Parallel()
 	own := cluster(t, 1, natstest.Config{MaxPayload: 4096})
@@ -196,7 +197,7 @@ func TestTrimParts(t *testing.T) {
 	owner := claim(t, s, 0, "a")
 	defer owner.Close()
 	var many [][]byte
-	for i := range 1200 {
+	for i := range 900 {
 		many = append(many, bytes.Repeat([]byte{byte(i)}, 3400))
 	}
 	large := bytes.Repeat([]byte{1}, 10_000)
@@ -284,7 +285,7 @@ func TestLoadMeanwhile(t *testing.T) {
 	}
 }
 
-// TestParts appends more than a message may have, in every part of a log, and more than a batch may have.
+// TestParts appends more than a message may have, in every part of a log. More than a batch may have is refused.
 func TestParts(t *testing.T) {
 	t.Parallel()
 	own := cluster(t, 1, natstest.Config{MaxPayload: 4096})
@@ -298,7 +299,7 @@ func TestParts(t *testing.T) {
 		return b
 	}
 	var many [][]byte
-	for range 1200 {
+	for range 900 {
 		many = append(many, filled(3400))
 	}
 	long := string(bytes.Repeat([]byte{0xff}, replay.MaxName))
@@ -318,6 +319,10 @@ func TestParts(t *testing.T) {
 		if err := owner.Append(t.Context(), a); err != nil {
 			t.Fatalf("%.40q: %v", a.Log, err)
 		}
+	}
+	err := owner.Append(t.Context(), replay.Append{Log: "record", Expect: 1, Records: append(many, many[:100]...)})
+	if err == nil || !strings.Contains(err.Error(), "too many bytes") {
+		t.Errorf("more than a batch takes: %v", err)
 	}
 	for _, log := range []string{"record", "metadata", long} { // again, smaller and larger
 		for i, n := range []int{10, 40_000, 4000} {

@@ -96,28 +96,6 @@ func (s *Store) next() bool {
 	s.mu.Unlock()
 	late := time.AfterFunc(s.st.config.GiveUp, s.suspend)
 	defer late.Stop()
-	var ahead error
-	for messages > batchMessages { // one op: all but its head is written ahead, at a place no reader looks at
-		n, size := 0, 0
-		for n < len(values)-2 && size+len(values[n].parts) <= batchMessages {
-			size += len(values[n].parts)
-			n++
-		}
-		if n == 0 {
-			ahead = fmt.Errorf("the append has too many bytes for a stream whose messages have at most %d", s.st.room())
-			break
-		}
-		if _, ahead = s.commit(s.ctx, values[:n]); ahead != nil {
-			break
-		}
-		values = values[n:]
-		messages -= size
-		ops[0].at -= size
-	}
-	if ahead != nil {
-		s.failed(ops, ahead)
-		return true
-	}
 	end, err := s.commit(s.ctx, values)
 	if err != nil {
 		s.failed(ops, err)
@@ -198,17 +176,17 @@ func (s *Store) take() (ops []*op) {
 				size += len(p)
 			}
 		}
-		if len(ops) > 0 && messages+n > batchMessages {
+		if n > batchMessages {
+			o.answer(fmt.Errorf("the append has too many bytes for a stream whose messages have at most %d", s.st.room()))
+			continue
+		}
+		if messages+n > batchMessages {
 			left = append(left, s.queue[i:]...)
 			break
 		}
 		busy[name] = true
 		messages, bytes = messages+n, bytes+size
 		ops = append(ops, o)
-		if messages > batchMessages {
-			left = append(left, s.queue[i+1:]...)
-			break
-		}
 	}
 	clear(s.queue)
 	s.queue = append(s.queue[:0], left...)
