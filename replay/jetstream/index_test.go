@@ -75,34 +75,7 @@ func TestIndexAfterClaim(t *testing.T) {
 	s := streams(t, connect(t, servers.URL()), Config{Replicas: 3})
 	owner := claim(t, s, 0, "a")
 	for round := range 4 {
-		for range 150 {
-			log := fmt.Sprintf("l%d", random.IntN(30))
-			h, err := owner.Head(t.Context(), log)
-			if err == nil && !h.Ended.IsZero() {
-				continue
-			}
-			a := replay.Append{Log: log, Expect: h.Revision, Metadata: bytes.Repeat([]byte{1}, random.IntN(50)),
-				End: random.IntN(20) == 0, Drop: h.Revision > 0 && random.IntN(10) == 0}
-			for range random.IntN(4) {
-				a.Records = append(a.Records, bytes.Repeat([]byte{byte(random.IntN(256))}, random.IntN(100)))
-			}
-			if random.IntN(5) == 0 {
-				a.Skip = random.Uint64N(5)
-			}
-			if random.IntN(3) == 0 {
-				a.DueAt = time.Unix(random.Int64N(1000), random.Int64N(1e9))
-			}
-			if last := h.Last + uint64(len(a.Records)); last > 0 && random.IntN(4) == 0 {
-				a.Trim, a.Snapshot = random.Uint64N(last+1), bytes.Repeat([]byte{2}, random.IntN(50))
-			}
-			for i := range random.IntN(3) {
-				a.Lists = append(a.Lists, replay.Listing{List: fmt.Sprint("list", i), At: time.Unix(random.Int64N(100), 0),
-					Label: fmt.Sprint(random.IntN(10))})
-			}
-			if err := owner.Append(t.Context(), a); err != nil {
-				t.Fatal(err)
-			}
-		}
+		randomAppends(t, owner, random, 150, 10)
 		want := read(t, owner)
 		if err := owner.Close(); err != nil {
 			t.Fatal(err)

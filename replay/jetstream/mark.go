@@ -14,6 +14,16 @@ import (
 // head before. It is longer than a deposed leader lives, and standbyFloor.
 const purgeAfter = 40 * time.Second
 
+// marks returns the sequence after which all owners mark what they purge, 0 if the present one does not, and the mark.
+func (st *stream) marks(ctx context.Context) (marked, mark uint64, err error) {
+	_, owner, err := st.readOwner(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	mark, err = st.mark(ctx)
+	return owner.Marked, mark, err
+}
+
 // mark returns the greatest sequence of an empty head that may have been purged; 0 for none.
 func (st *stream) mark(ctx context.Context) (uint64, error) {
 	m, err := st.last(ctx, st.markSubject)

@@ -21,7 +21,7 @@ const (
 	pageBytes    = 1 << 20
 	// leastBytes is the least number of bytes read at a time for a reader that takes a page in parts.
 	leastBytes = 64 << 10
-	// nearRecords is the greatest number of records read in vain before the first one of a page.
+	// nearRecords is the greatest number of records that a reader reads and skips before the first one of its page.
 	nearRecords = 512
 )
 
@@ -100,8 +100,9 @@ func (st *stream) readPage(
 		if err != nil {
 			return err
 		}
-		if further, _ := binary.Uvarint(m.data); n <= want && (int64(further)+1)*int64(len(m.data)) > most {
-			return &largeError{(int64(further) + 1) * int64(len(m.data))}
+		further, _ := binary.Uvarint(m.data)
+		if size := (int64(further) + 1) * int64(len(m.data)); n <= want && size > most {
+			return &largeError{size}
 		}
 		at.seq = m.seq
 		if n > want {
@@ -115,7 +116,6 @@ func (st *stream) readPage(
 		if err != nil {
 			return err
 		}
-		further, _ := binary.Uvarint(m.data)
 		at.places = append(at.places, place{n, m.seq - further - 1})
 		for _, r := range records {
 			if r.Seq == want && want <= end {

@@ -184,15 +184,11 @@ func (b *standby) keepExact(ctx context.Context) error {
 		return err
 	}
 	b.compared = time.Now()
-	_, owner, err := b.st.readOwner(ctx)
+	marked, mark, err := b.st.marks(ctx)
 	if err != nil {
 		return err
 	}
-	mark, err := b.st.mark(ctx)
-	if err != nil {
-		return err
-	}
-	known := max(owner.Marked, mark)
+	known := max(marked, mark)
 	if err := b.readOn(ctx, known); err != nil {
 		return err
 	}
@@ -211,16 +207,12 @@ func (b *standby) keepExact(ctx context.Context) error {
 
 // verify finds out whether an empty head may have been purged before it was read.
 func (b *standby) verify(ctx context.Context) error {
-	_, owner, err := b.st.readOwner(ctx)
+	marked, mark, err := b.st.marks(ctx)
 	if err != nil {
 		return err
 	}
-	mark, err := b.st.mark(ctx)
-	if err != nil {
-		return err
-	}
-	if owner.Marked == 0 || max(owner.Marked, mark) > b.floor[0] {
-		if b.exact = false; owner.Marked == 0 {
+	if marked == 0 || max(marked, mark) > b.floor[0] {
+		if b.exact = false; marked == 0 {
 			clear(b.dropped) // no mark comes after which to forget them; the next owner looks for them, see Store.tidy
 		}
 		return nil

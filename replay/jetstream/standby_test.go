@@ -56,8 +56,8 @@ func standBy(t *testing.T, s *Streams) *standby {
 	return b
 }
 
-// randomAppends appends to, trims, ends and drops logs.
-func randomAppends(t *testing.T, owner *Store, random *rand.Rand, n int) {
+// randomAppends appends to, trims, ends and drops logs; one in so many appends is a drop.
+func randomAppends(t *testing.T, owner *Store, random *rand.Rand, n, drops int) {
 	t.Helper()
 	for range n {
 		log := fmt.Sprintf("l%d", random.IntN(40))
@@ -66,16 +66,22 @@ func randomAppends(t *testing.T, owner *Store, random *rand.Rand, n int) {
 			continue
 		}
 		a := replay.Append{Log: log, Expect: h.Revision, Metadata: bytes.Repeat([]byte{1}, random.IntN(50)),
-			End: random.IntN(20) == 0, Drop: h.Revision > 0 && random.IntN(3) == 0,
-			Records: [][]byte{bytes.Repeat([]byte{2}, random.IntN(100))}}
+			End: random.IntN(20) == 0, Drop: h.Revision > 0 && random.IntN(drops) == 0}
+		for range random.IntN(4) {
+			a.Records = append(a.Records, bytes.Repeat([]byte{byte(random.IntN(256))}, random.IntN(100)))
+		}
+		if random.IntN(5) == 0 {
+			a.Skip = random.Uint64N(5)
+		}
 		if random.IntN(3) == 0 {
 			a.DueAt = time.Unix(random.Int64N(1000), random.Int64N(1e9))
 		}
-		if h.Last > 0 && random.IntN(4) == 0 {
-			a.Trim, a.Snapshot = random.Uint64N(h.Last+1), bytes.Repeat([]byte{3}, random.IntN(50))
+		if last := h.Last + uint64(len(a.Records)); last > 0 && random.IntN(4) == 0 {
+			a.Trim, a.Snapshot = random.Uint64N(last+1), bytes.Repeat([]byte{2}, random.IntN(50))
 		}
 		for i := range random.IntN(3) {
-			a.Lists = append(a.Lists, replay.Listing{List: fmt.Sprint("list", i), At: time.Unix(random.Int64N(100), 0)})
+			a.Lists = append(a.Lists, replay.Listing{List: fmt.Sprint("list", i), At: time.Unix(random.Int64N(100), 0),
+				Label: fmt.Sprint(random.IntN(10))})
 		}
 		if err := owner.Append(t.Context(), a); err != nil {
 			t.Fatal(err)
@@ -95,19 +101,19 @@ func TestClaimOverStandby(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 0))
 			s := streams(t, connect(t, servers.URL()), Config{Replicas: 3, purgeAfter: after})
 			owner := claim(t, s, 0, "a")
-			randomAppends(t, owner, random, 100)
+			randomAppends(t, owner, random, 100, 3)
 			for round := range 4 {
 				next := openStreams(t, connect(t, servers.URL()), s.config)
 				b := newStandby(next)
 				for range random.IntN(8) {
-					randomAppends(t, owner, random, random.IntN(50))
+					randomAppends(t, owner, random, random.IntN(50), 3)
 					if random.IntN(2) == 0 {
 						patiently(t, b.poll)
 					} else if _, err := b.read(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 				}
-				randomAppends(t, owner, random, random.IntN(50))
+				randomAppends(t, owner, random, random.IntN(50), 3)
 				want := read(t, owner)
 				if err := owner.Close(); err != nil {
 					t.Fatal(err)
@@ -278,7 +284,7 @@ func TestInterruptedClaim(t *testing.T) {
 	owner := claim(t, s, 0, "a")
 	next := openStreams(t, connect(t, servers.URL()), s.config)
 	newStandby(next)
-	randomAppends(t, owner, random, 300)
+	randomAppends(t, owner, random, 300, 3)
 	want := read(t, owner)
 	if err := owner.Close(); err != nil {
 		t.Fatal(err)
@@ -312,7 +318,7 @@ func TestStandByRuns(t *testing.T) {
 	t.Log("seed", seed)
 	s := streams(t, connect(t, servers.URL()), Config{Replicas: 3, Shards: 2})
 	owner := claim(t, s, 0, "a")
-	randomAppends(t, owner, rand.New(rand.NewPCG(seed, 0)), 50)
+	randomAppends(t, owner, rand.New(rand.NewPCG(seed, 0)), 50, 3)
 	next := openStreams(t, connect(t, servers.URL()), s.config)
 	defer next.StandBy(nil)
 	next.StandBy([]int{0, 1})
