@@ -30,7 +30,7 @@ func (x *exchange) checkOutlived(peer identity.Peer) error {
 	if c.InForce == nil || c.Streaming.Drain.Err() == nil {
 		return nil
 	}
-	return x.g.refusedBy(c.InForce(c.Partner.Name), peer, x.dialect.Name(), methodNames[methodOf(&x.call.Call)])
+	return x.g.refusedBy(c.InForce(c.Partner.Name), peer, x.call.Dialect, methodNames[methodOf(&x.call.Call)])
 }
 
 // refusedBy returns the reason why the present gateways of the Partner refuse a caller; nil if one of them accepts it,

@@ -13,6 +13,7 @@ import (
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
+	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/aip"
 )
@@ -66,6 +67,17 @@ func TestCallsOutliveTheirConfiguration(t *testing.T) {
 				f.send(t.Context(), "rpc", "start")
 				if diff := cmp.Diff([]string{tc.want}, f.seen); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
+				}
+
+				// so is a call that its front has decoded, as one of a group
+				var q gateway.Request
+				defer q.Release()
+				_, err := before.Do(t.Context(), f.peer, &q, &gateway.Call{Dialect: "aip", Call: translate.Call{
+					Call: task.Call{Message: task.Message{Command: task.Get, TaskID: "t", SenderID: "leader"}}}})
+				want := map[string]task.Kind{"reply -32009": task.AuthorizationFailed,
+					"reply -32008": task.AuthenticationRequired}[tc.want]
+				if task.KindOf(err) != want || (err == nil) != (tc.want == "reply awaiting-input") {
+					t.Errorf("the decoded call is answered by %v", err)
 				}
 			})
 		})
