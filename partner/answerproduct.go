@@ -39,15 +39,9 @@ func (tk *activeTask) withSaid(rep *agent.Report) *agent.Report {
 // withAnswer returns a report by which the agent finishes, with its words as a product instead, if the task has none
 // and dialect.Policy.AnswerIsProduct asks for it. Any other report is returned as it is. tk.mu is held.
 func (tk *activeTask) withAnswer(rep *agent.Report) *agent.Report {
-	if !tk.meta.Terms.AnswerIsProduct || rep.Verbatim || tk.offersProducts(rep) {
-		return rep
-	}
-	switch rep.State {
-	case task.AwaitingCompletion, task.Completed:
-	default:
-		return rep
-	}
-	if task.IsBlank(rep.Items) {
+	switch {
+	case rep.State != task.AwaitingCompletion && rep.State != task.Completed, // as of the pieces of a stream
+		!tk.meta.Terms.AnswerIsProduct, rep.Verbatim, task.IsBlank(rep.Items), tk.offersProducts(rep):
 		return rep
 	}
 	with := *rep
@@ -58,5 +52,5 @@ func (tk *activeTask) withAnswer(rep *agent.Report) *agent.Report {
 
 // offersProducts reports whether the task has a product after a report. tk.mu is held.
 func (tk *activeTask) offersProducts(rep *agent.Report) bool {
-	return len(tk.fold.Task().Products)+len(rep.Products)+len(rep.Chunks)+rep.Pieces.Len() > 0
+	return len(rep.Products)+len(rep.Chunks)+rep.Pieces.Len()+len(tk.fold.Task().Products) > 0
 }

@@ -105,12 +105,6 @@ func (s *Store) write(l *log, a *replay.Append, next *head, settings *replay.Set
 	if err != nil {
 		return nil, nil, err
 	}
-	due, lists := stampOf(old.DueAt), old.Lists
-	if old.pending {
-		due, lists = 0, nil // it is not in the index, and in no list
-	}
-	moveTime(b, appendDueKey, due, stampOf(next.DueAt), a.Log, nil)
-	moveLists(b, a.Log, lists, next.Lists)
 	var size int64 // when it has ended
 	if a.End {
 		if size, err = s.endedSize(a, next); err != nil {
@@ -118,7 +112,16 @@ func (s *Store) write(l *log, a *replay.Append, next *head, settings *replay.Set
 		}
 		moveTime(b, appendExpiryKey, 0, next.expires, a.Log, binary.AppendUvarint(nil, uint64(size)))
 	}
-	setHead(b, a.Log, next, inline, records)
+	if follows := l.follows(a, next); !follows {
+		due, lists := stampOf(old.DueAt), old.Lists
+		if old.pending {
+			due, lists = 0, nil // it is not in the index, and in no list
+		}
+		moveTime(b, appendDueKey, due, stampOf(next.DueAt), a.Log, nil)
+		moveLists(b, a.Log, lists, next.Lists)
+		next.followed = mayFollow(a, next)
+		setHead(b, a.Log, next, inline, records)
+	}
 
 	if a.End {
 		s.sweeper.counting.RLock()

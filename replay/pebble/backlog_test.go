@@ -93,7 +93,7 @@ func TestBacklog(t *testing.T) {
 		}},
 		{"a full backlog", func(t *testing.T) (uint64, error) {
 			for s.backlog.waiting.Load() != 0 {
-				a := replay.Append{Log: "a", Expect: last, Records: texts("more")}
+				a := replay.Append{Log: "a", Expect: last, Records: texts("more"), Metadata: content("a", last)}
 				if err := s.Append(t.Context(), a); err != nil {
 					return 0, err
 				}

@@ -8,6 +8,9 @@
 // log's head if they are short, so a task ended in one call is one entry, and its drop is one deletion. The next append
 // moves them to an entry of their own.
 //
+// A piece of a stream writes its entry and no head, if it changes nothing else (followed.go): the stored head says that
+// entries may follow, and is read with them. TestFollowed and TestCrashes have such logs.
+//
 // A start not yet seen by any caller (replay.Append.Intent) costs no commit. It is written without a sync to a slot of
 // the file INTENTS, mapped into memory, and kept until the next append of its log. The database gets this append as the
 // first; then the slot is free. The death of the process loses nothing written, so the next process finds it there.

@@ -19,17 +19,22 @@ type head struct {
 	inline  bool   // all records are inline in the head, as one entry
 	entry   []byte // the inline entry, if the head was read with it
 	pending bool   // the log is an intent, not in the database
+
+	// followed is set if entries behind Last may make it a later head, as it is stored: see log.follows. In log.head it is
+	// that head.
+	followed bool
 }
 
 var errHead = errors.New("replay/pebble: the head of a log is damaged")
 
 // The optional parts of a stored head, as bits of its first byte.
 const (
-	headLosses = 1 << iota // losses and gaps
-	headLists              // lists
-	headInline             // an entry
-	headCut                // nothing: Cut is set
-	headBits   = 1<<iota - 1
+	headLosses   = 1 << iota // losses and gaps
+	headLists                // lists
+	headInline               // an entry
+	headCut                  // nothing: Cut is set
+	headFollowed             // nothing: entries may follow
+	headBits     = 1<<iota - 1
 )
 
 // appendNumbers writes the head of a log up to the entry of entryLen bytes: its bits, losses, gaps and lists if the
@@ -45,6 +50,9 @@ func (h *head) appendNumbers(b []byte, log string, entryLen int) []byte {
 	}
 	if h.Cut {
 		b[bits] |= headCut
+	}
+	if h.followed {
+		b[bits] |= headFollowed
 	}
 	if len(h.Lists) > 0 {
 		b[bits] |= headLists
@@ -80,7 +88,7 @@ func parseHead(b []byte, log string, losses uint64) (head, error) {
 		h.losses = p.Next()
 		h.Gaps = p.Gaps()
 	}
-	h.Cut = bits&headCut != 0
+	h.Cut, h.followed = bits&headCut != 0, bits&headFollowed != 0
 	if bits&headLists != 0 {
 		h.Lists = p.lists(log)
 	}
@@ -98,7 +106,7 @@ func parseHead(b []byte, log string, losses uint64) (head, error) {
 	}
 	h.Metadata = p.Rest
 	if p.Failed || h.Revision == 0 || due > math.MaxInt64 || ended > math.MaxInt64 || h.entries > h.Last ||
-		h.inline && (h.Last == 0 || h.entries > 0) {
+		h.inline && (h.Last == 0 || h.entries > 0) || h.followed && (h.entries == 0 || !h.Ended.IsZero()) {
 		return head{}, errHead
 	}
 	return h.check(losses)

@@ -37,8 +37,8 @@ func TestHead(t *testing.T) {
 	if d := cmp.Diff(lists, string(h.append(nil, "tpartner/log"))); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	h = head{Head: replay.Head{Revision: 1, First: 1, Last: 200, Bytes: 300, Cut: true}, entries: 130}
-	if d := cmp.Diff("\x08\x01\x01\xc8\x01\xac\x02\x00\x00\x00\x82\x01", string(h.append(nil, "a"))); d != "" {
+	h = head{Head: replay.Head{Revision: 1, First: 1, Last: 200, Bytes: 300, Cut: true}, entries: 130, followed: true}
+	if d := cmp.Diff("\x18\x01\x01\xc8\x01\xac\x02\x00\x00\x00\x82\x01", string(h.append(nil, "a"))); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }
@@ -54,6 +54,7 @@ func FuzzHead(f *testing.F) {
 		{Head: replay.Head{First: 5, Last: 300, Gaps: []replay.Gap{{From: 4, To: 9}, {From: 11, To: 299}},
 			Metadata: []byte("note")}, losses: 2, entries: 2},
 		{Head: replay.Head{Revision: 1 << 60, First: 1}},
+		{Head: replay.Head{First: 1, Last: 3, Bytes: 1200, Metadata: []byte("note")}, entries: 1, followed: true},
 		{Head: replay.Head{First: 1, Last: 1, Bytes: 1}, inline: true, entry: []byte{1, 1, 'x'}},
 		{Head: replay.Head{First: 1, Lists: []replay.Listing{{List: "list", At: time.Unix(9, 9), Label: "x"}, {List: "l"}}}},
 	} {

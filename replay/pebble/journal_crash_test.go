@@ -25,36 +25,46 @@ import (
 // history makes random appends to many logs: they begin, grow, are trimmed and end.
 type history struct {
 	rnd      *rand.Rand
-	last     [10]uint64 // of each writer's present log
-	revision [10]uint64 // likewise
-	life     [10]int    // number of its logs so far
+	last     [10]uint64        // of each writer's present log
+	revision [10]uint64        // likewise
+	life     [10]int           // number of its logs so far
+	before   [10]replay.Append // the last append to it
 	made     []replay.Append
 }
 
-// next returns the next append. Its metadata has its number, from 1.
+// next returns the next append. Its records have its number, from 1, and so have its metadata, but for a piece of a
+// stream.
 func (h *history) next() replay.Append {
 	w := h.rnd.IntN(len(h.last))
+	number := binary.BigEndian.AppendUint64(nil, uint64(len(h.made)+1))
 	a := replay.Append{
 		Log:      fmt.Sprintf("%c%d", 'a'+w, h.life[w]),
 		Expect:   h.revision[w],
-		Metadata: binary.BigEndian.AppendUint64(nil, uint64(len(h.made)+1)),
+		Metadata: number,
 		Durable:  h.rnd.IntN(8) == 0,
 		End:      h.rnd.IntN(40) == 0,
 	}
 	if h.rnd.IntN(2) == 0 {
 		a.DueAt = time.Unix(int64(h.rnd.IntN(1000)), 0).UTC()
 	}
-	for range h.rnd.IntN(4) {
+	records := h.rnd.IntN(4)
+	if h.revision[w] > 0 && h.rnd.IntN(2) == 0 { // a piece of a stream
+		a.Metadata, a.DueAt, a.Durable, a.End = h.before[w].Metadata, h.before[w].DueAt, false, false
+		records = max(records, 1)
+	}
+	for range records {
 		h.last[w]++
-		r := make([]byte, h.rnd.IntN(3000))
-		copy(r, fmt.Sprintf("%s %d", a.Log, h.last[w]))
+		r := append(make([]byte, 0, 3000), number...)
+		r = fmt.Appendf(r, "%s %d", a.Log, h.last[w])[:8+h.rnd.IntN(cap(r)-8)]
 		a.Records = append(a.Records, r)
 	}
 	if h.last[w] > 0 && h.rnd.IntN(20) == 0 {
 		a.Trim = 1 + h.rnd.Uint64N(h.last[w])
 		a.Snapshot = fmt.Appendf(nil, "until %d", a.Trim)
+		a.Metadata = number
 	}
 	h.revision[w]++
+	h.before[w] = a
 	if a.End {
 		h.last[w], h.revision[w] = 0, 0
 		h.life[w]++
@@ -94,6 +104,9 @@ func contentsOf(t *testing.T, s replay.Store) (all stored, last uint64) {
 			t.Fatalf("log %s: %v", entry.Log, err)
 		}
 		last = max(last, binary.BigEndian.Uint64(h.Metadata))
+		if n := len(records); n > 0 {
+			last = max(last, binary.BigEndian.Uint64(records[n-1].Data))
+		}
 		if !h.Ended.IsZero() {
 			h.Ended = time.Unix(0, 0)
 		}

@@ -42,7 +42,9 @@ func (s *Store) listPage(ctx context.Context, prefix, after string, page []repla
 	defer s.exit(&err)
 	lower, upper := headBounds(prefix, after)
 	pending := s.intents.list(prefix, after) // an intent becoming a log from here on is in the database
-	it, err := s.committed().NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	state := s.committed().NewSnapshot()     // a head and the entries that follow it
+	defer func() { err = errors.Join(err, state.Close()) }()
+	it, err := state.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return nil, false, err
 	}
@@ -56,6 +58,9 @@ func (s *Store) listPage(ctx context.Context, prefix, after string, page []repla
 			entry, pending = pending[0], pending[1:]
 		} else {
 			h, err := parseHead(it.Value(), entry.Log, s.logs.losses.Load())
+			if err == nil {
+				err = h.follow(state, entry.Log)
+			}
 			if err != nil {
 				return nil, false, errors.Join(err, it.Close())
 			}

@@ -31,6 +31,8 @@ type log struct {
 	resting head
 	rests   bool // resting is known
 
+	storedMetadata []byte // of a stored head with head.followed; guarded by write
+
 	// A goroutine changing the log holds write until the change is committed. So nothing a power loss may still take is
 	// read or followed. Commits of different logs go together.
 	write sync.Mutex
@@ -50,6 +52,12 @@ type log struct {
 // publish makes h the head of l. Its readers see it from then on, with the added records. The caller holds l.write, and
 // calls l.waiters when it holds no lock any more.
 func (l *log) publish(h head, added [][]byte) {
+	switch {
+	case !h.followed:
+		l.storedMetadata = nil
+	case !bytes.Equal(l.storedMetadata, h.Metadata):
+		l.storedMetadata = bytes.Clone(h.Metadata)
+	}
 	h.Metadata, h.entry, l.resting, l.rests = nil, nil, head{}, false
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -157,7 +165,8 @@ func (l *log) stored(g *generation, entry bool) (head, error) {
 		l.publish(head{}, nil)
 		return head{}, replay.ErrNotFound
 	}
-	h, closer, err := storedHead(g.committedOf(l.name), l.name, l.of.losses.Load())
+	db := g.committedOf(l.name)
+	h, closer, err := storedHead(db, l.name, l.of.losses.Load())
 	switch {
 	case errors.Is(err, replay.ErrNotFound) && l.known:
 		return head{}, errDamaged
@@ -176,7 +185,12 @@ func (l *log) stored(g *generation, entry bool) (head, error) {
 	if err := closer.Close(); err != nil {
 		return head{}, err
 	}
-	if !l.known {
+	if l.known {
+		h.Revision, h.Last, h.Bytes, h.entries = l.head.Revision, l.head.Last, l.head.Bytes, l.head.entries
+	} else {
+		if err := h.follow(db, l.name); err != nil {
+			return head{}, err
+		}
 		l.publish(h, nil)
 	}
 	if len(h.Metadata)+len(h.entry) <= restingMost {

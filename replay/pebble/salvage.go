@@ -123,6 +123,7 @@ func (s *Store) mendLogs(done *Repaired) error {
 		if err != nil {
 			return err
 		}
+		h.followed = false
 		var size int64
 		switch {
 		case !whole:
@@ -151,8 +152,14 @@ func (s *Store) mendLogs(done *Repaired) error {
 	})
 }
 
-// whole reports whether everything in the head of a log is there.
+// whole reports whether everything in the head of a log is there, and nothing behind it. It makes h the head after the
+// entries that follow it.
 func (s *Store) whole(log string, h *head) (bool, error) {
+	last, followed := h.Last, h.followed
+	h.followed = true // even if it is not: then entries behind it are of a lost head
+	if err := h.follow(s.db, log); err != nil || !followed && h.Last > last {
+		return false, err
+	}
 	if h.First > 1 {
 		_, err := s.snapshot(log)
 		if errors.Is(err, errDamaged) {
