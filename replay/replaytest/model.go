@@ -137,6 +137,9 @@ func (m model) append(e *env, s replay.Store, rnd *rand.Rand, log string, retent
 			a.Lists = append(a.Lists, l)
 		}
 	}
+	if rnd.IntN(2) == 0 { // a piece of a stream: more records, and nothing else
+		a.Metadata, a.DueAt, a.Lists, a.Durable, a.End = l.Head.Metadata, l.Head.DueAt, l.Head.Lists, false, false
+	}
 	a.Drop = rnd.IntN(20) == 0
 	last := l.Head.Last + uint64(len(a.Records))
 	if len(a.Records) > 0 {
