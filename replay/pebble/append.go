@@ -101,7 +101,8 @@ func (s *Store) write(l *log, a *replay.Append, next *head, settings *replay.Set
 	old := l.head
 	b := s.db.NewBatchWithSize(batchSize(a))
 	defer b.Close()
-	records, inline, err = s.setRecords(b, l, a, next)
+	follows := l.follows(a, next)
+	records, inline, err = s.setRecords(b, l, a, next, follows)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -112,7 +113,7 @@ func (s *Store) write(l *log, a *replay.Append, next *head, settings *replay.Set
 		}
 		moveTime(b, appendExpiryKey, 0, next.expires, a.Log, binary.AppendUvarint(nil, uint64(size)))
 	}
-	if follows := l.follows(a, next); !follows {
+	if !follows {
 		due, lists := stampOf(old.DueAt), old.Lists
 		if old.pending {
 			due, lists = 0, nil // it is not in the index, and in no list
@@ -146,9 +147,12 @@ func (s *Store) write(l *log, a *replay.Append, next *head, settings *replay.Set
 	return records, inline, nil
 }
 
-// setRecords sets the entries of the records of an append, and of those the log keeps besides, if they change. It
-// returns the records kept by the log, and the entry inline in the head, if there is one.
-func (s *Store) setRecords(b *pebble.Batch, l *log, a *replay.Append, next *head) (_ [][]byte, _ []byte, err error) {
+// setRecords sets the entries of the records of an append, and of those the log keeps besides, if they change. follows
+// is the result of log.follows. It returns the records kept by the log, and the entry inline in the head, if there is
+// one.
+func (s *Store) setRecords(b *pebble.Batch, l *log, a *replay.Append, next *head, follows bool) (
+	_ [][]byte, _ []byte, err error,
+) {
 	old, records, inline := &l.head, a.Records, []byte(nil)
 	if old.inline {
 		stored, err := l.stored(s.generation, true)
@@ -169,11 +173,11 @@ func (s *Store) setRecords(b *pebble.Batch, l *log, a *replay.Append, next *head
 	}
 	if next.inline = fitsInline(a, next, inline, records); !next.inline {
 		if inline != nil {
-			setEntry(b, a.Log, old.Last, inline, nil)
+			setEntry(b, a.Log, old.Last, inline, nil, false)
 			next.entries++
 		}
 		if len(records) > 0 {
-			setEntry(b, a.Log, next.Last, nil, records)
+			setEntry(b, a.Log, next.Last, nil, records, follows)
 			next.entries++
 		}
 	}
@@ -260,7 +264,7 @@ func (g *generation) trimEntries(b *pebble.Batch, log string, old, next *head) e
 	next.entries -= uint64(len(deleted))
 	deleteEntries(b, log, deleted)
 	if len(kept) > 0 {
-		setEntry(b, log, r.seq, nil, kept)
+		setEntry(b, log, r.seq, nil, kept, false)
 	}
 	return nil
 }

@@ -57,11 +57,19 @@ func deleteName(b *pebble.Batch, space byte, log string) {
 }
 
 // setEntry sets an entry, under the number of its last record: the records in another entry, and more. The other may be
-// nil.
-func setEntry(b *pebble.Batch, log string, number uint64, entry []byte, records [][]byte) {
-	op := b.SetDeferred(entryKeyLen(log), entryLen(entry, records))
+// nil. follows is whether b has no head of the log.
+func setEntry(b *pebble.Batch, log string, number uint64, entry []byte, records [][]byte, follows bool) {
+	size := entryLen(entry, records)
+	if follows {
+		size++
+	}
+	op := b.SetDeferred(entryKeyLen(log), size)
 	appendEntryKey(op.Key[:0], log, number)
-	appendEntry(op.Value[:0], entry, records)
+	value := op.Value[:0]
+	if follows {
+		value = append(value, entryFollows)
+	}
+	appendEntry(value, entry, records)
 	_ = op.Finish()
 }
 

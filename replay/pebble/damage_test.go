@@ -27,7 +27,7 @@ import (
 // third one is durable. The batches of log 2 are written in parts of flipPart bytes.
 const (
 	flipLogs    = 4
-	flipRecords = 2
+	flipRecords = 3
 	flipPart    = 64
 )
 

@@ -9,7 +9,8 @@
 // moves them to an entry of their own.
 //
 // A piece of a stream writes its entry and no head, if it changes nothing else (followed.go): the stored head says that
-// entries may follow, and is read with them. TestFollowed and TestCrashes have such logs.
+// entries may follow, and is read with them. TestFollowed and TestCrashes have such logs. An entry without a head has a
+// mark, too: so Repair finds logs with a lost head (TestRepairFollowed).
 //
 // A start not yet seen by any caller (replay.Append.Intent) costs no commit. It is written without a sync to a slot of
 // the file INTENTS, mapped into memory, and kept until the next append of its log. The database gets this append as the

@@ -14,10 +14,17 @@ import (
 
 // An entry has all records of one append: their number, then each with its length before it. Lengths and number are
 // varints. The number of the last record is the entry's key, so that a seek for any of its records finds it. The
-// records of a log with one append of them are short as a rule; their entry lies in the log's head.
+// records of a log with one append of them are short as a rule; their entry lies in the log's head. An entry written
+// without a head (log.follows) begins with entryFollows.
 
 // maxInline is the greatest size of an entry inline in its log's head.
 const maxInline = 4 << 10
+
+// entryFollows is the first byte of an entry written without a head. In any other one, it would be a number of no
+// records.
+const entryFollows = 0
+
+func follows(entry []byte) bool { return len(entry) > 0 && entry[0] == entryFollows }
 
 // entryLen returns the size of the entry of records, following those of old, an entry or nil.
 func entryLen(old []byte, records [][]byte) int {
@@ -43,6 +50,9 @@ func appendEntry(b, old []byte, records [][]byte) []byte {
 
 // splitEntry returns the number of records in an entry, and the records. A nil or damaged entry has none.
 func splitEntry(entry []byte) (count uint64, rest []byte) {
+	if follows(entry) {
+		entry = entry[1:]
+	}
 	count, n := binary.Uvarint(entry)
 	if n <= 0 || count > uint64(len(entry)-n) { // each has a length, of a byte at least
 		return 0, nil

@@ -273,8 +273,8 @@ type logs struct {
 	filter  atomic.Pointer[nameFilter] // nil if there is no filter
 }
 
-// idleLogs is the number of logs kept in memory though not in use. Each takes about 300 bytes, and while it rests,
-// log.resting takes at most restingMost bytes more.
+// idleLogs is the number of logs kept in memory though not in use. Each takes about 300 bytes. log.resting and
+// log.storedMetadata take at most restingMost bytes more each.
 const (
 	idleLogs    = 1024
 	restingMost = 4 << 10

@@ -92,7 +92,7 @@ func (s *Store) salvage(found *wal.Recovery, done *Repaired) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(s.mendLogs(done), s.mendIndexes(), s.dropOrphans()); err != nil {
+	if err := errors.Join(s.mendLogs(done), s.mendIndexes(), s.mendOrphans(done)); err != nil {
 		return err
 	}
 	b := s.db.NewBatch()
@@ -129,13 +129,8 @@ func (s *Store) mendLogs(done *Repaired) error {
 		case !whole:
 			done.Logs = append(done.Logs, log)
 			deleteRange(b, log, 0, h.Last)
-			deleteName(b, spaceSnapshot, log)
-			h.Ended = cmp.Or(h.Ended, now)
-			h.expires = max(h.expires, stampOf(now.Add(replay.DefaultRetention)))
-			// Without a snapshot, it cannot be read.
-			h.First, h.Bytes, h.entries, h.inline, h.entry, h.DueAt = h.Last+1, 0, 0, false, nil, time.Time{}
-			h.Gaps, h.Lists = nil, nil
-			size = int64(len(h.Metadata) + 2*nameKeyLen(log) + timeKeyLen(log))
+			endBroken(b, log, &h, now)
+			return nil
 		case h.Ended.IsZero():
 			done.Cut++
 			h.Cut = true
@@ -152,12 +147,25 @@ func (s *Store) mendLogs(done *Repaired) error {
 	})
 }
 
+// endBroken ends a log with missing records and the head h. Its entries are deleted besides.
+func endBroken(b *pebble.Batch, log string, h *head, now time.Time) {
+	deleteName(b, spaceSnapshot, log)
+	h.Ended = cmp.Or(h.Ended, now)
+	h.expires = max(h.expires, stampOf(now.Add(replay.DefaultRetention)))
+	// Without a snapshot, it cannot be read.
+	h.First, h.Bytes, h.entries, h.inline, h.entry, h.DueAt = h.Last+1, 0, 0, false, nil, time.Time{}
+	h.Gaps, h.Lists = nil, nil
+	setHead(b, log, h, nil, nil)
+	size := len(h.Metadata) + 2*nameKeyLen(log) + timeKeyLen(log)
+	moveTime(b, appendExpiryKey, 0, h.expires, log, binary.AppendUvarint(nil, uint64(size)))
+}
+
 // whole reports whether everything in the head of a log is there, and nothing behind it. It makes h the head after the
 // entries that follow it.
 func (s *Store) whole(log string, h *head) (bool, error) {
 	last, followed := h.Last, h.followed
 	h.followed = true // even if it is not: then entries behind it are of a lost head
-	if err := h.follow(s.db, log); err != nil || !followed && h.Last > last {
+	if err := h.follow(s.db, log); err != nil {
 		return false, err
 	}
 	if h.First > 1 {
@@ -175,14 +183,17 @@ func (s *Store) whole(log string, h *head) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	entries := uint64(0)
+	entries, lost := uint64(0), false // lost is whether a head is
 	for ok := it.First(); ok; ok = it.Next() {
-		entries++
+		if entries++; seqOf(it.Key()) > last {
+			// The tables may have an entry with a head that is lost in the journal, which has brought an earlier one back.
+			lost = lost || !followed || !follows(it.Value())
+		}
 	}
 	if err := errors.Join(it.Error(), it.Close()); err != nil {
 		return false, err
 	}
-	if entries != h.entries {
+	if lost || entries != h.entries {
 		return false, nil
 	}
 	var r *records
@@ -233,11 +244,13 @@ func (s *Store) mendIndexes() error {
 		}))
 }
 
-// dropOrphans deletes the entries of logs without a head. Otherwise later logs of the same names would find them.
-func (s *Store) dropOrphans() error {
+// mendOrphans deletes the entries of logs without a head. Otherwise later logs of the same names would find them. A log
+// with entries that follow a head has lost it, and ends.
+func (s *Store) mendOrphans(done *Repaired) error {
 	var name []byte // of the last log looked up
 	known := false
-	return s.scan(spaceRecord, func(b *pebble.Batch, key, _ []byte) error {
+	now := time.Now()
+	return s.scan(spaceRecord, func(b *pebble.Batch, key, value []byte) error {
 		log := key[1+2 : len(key)-8]
 		if name == nil || !bytes.Equal(name, log) {
 			name = append(make([]byte, 0, len(log)), log...)
@@ -248,6 +261,12 @@ func (s *Store) dropOrphans() error {
 		}
 		if known {
 			return nil
+		}
+		if follows(value) {
+			if n := len(done.Logs); n == 0 || done.Logs[n-1] != string(log) {
+				done.Logs = append(done.Logs, string(log))
+			}
+			endBroken(b, string(log), &head{Head: replay.Head{Revision: 1, Last: seqOf(key)}}, now)
 		}
 		return b.Delete(key, nil)
 	})
