@@ -16,15 +16,23 @@ import (
 // A head is longer than a piece of a stream, and all pieces of a running log would write nearly the same one. So the
 // first of them writes a head with a mark (head.followed), and those after it write only their entries, as long as they
 // change nothing but Revision, Last, Bytes and entries: these follow from the entries. Any other append writes the
-// whole head again. A head with the mark costs a look for entries behind it, where the log is not in memory. Behind a
-// head without the mark, or written with a head themselves (entryFollows), they are those of a log with a lost head
-// (Store.whole).
+// whole head again. A head with the mark costs a look for entries behind it, where the log is not in memory, so there
+// are only so many. Behind a head without the mark, or written with a head themselves (entryFollows), they are those of
+// a log with a lost head (Store.whole).
+
+// followedEntries bounds the number of entries that follow a head, and followedBytes the bytes of their records.
+const (
+	followedEntries = 256
+	followedBytes   = pageBytes
+)
 
 // follows reports whether an append needs no head. next is the head after it, before setRecords. The caller holds
 // l.write.
 func (l *log) follows(a *replay.Append, next *head) bool {
 	old := &l.head
-	return old.followed && isPiece(a, next) && next.First == old.First && len(next.Gaps) == len(old.Gaps) &&
+	return old.followed && isPiece(a, next) &&
+		(old.entries+1)%followedEntries != 0 && next.Bytes/followedBytes == old.Bytes/followedBytes &&
+		next.First == old.First && len(next.Gaps) == len(old.Gaps) &&
 		next.losses == old.losses && next.Cut == old.Cut && stampOf(next.DueAt) == stampOf(old.DueAt) &&
 		slices.EqualFunc(next.Lists, old.Lists, sameListing) && bytes.Equal(a.Metadata, l.storedMetadata)
 }

@@ -105,3 +105,43 @@ func TestFollowed(t *testing.T) {
 		})
 	}
 }
+
+// TestFollowedBounds appends many pieces, and large ones: few of them are behind the stored head.
+func TestFollowedBounds(t *testing.T) {
+	for name, tc := range map[string]struct{ pieces, size int }{
+		"many":        {3 * followedEntries, 2},
+		"large":       {20, followedBytes / 4},
+		"larger ones": {6, 2 * followedBytes},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openAt(t, t.TempDir(), replay.Settings{})
+			heads, last := 0, uint64(0)
+			for i := range uint64(tc.pieces) {
+				a := replay.Append{Log: "a", Expect: i, Records: [][]byte{make([]byte, tc.size)}}
+				if err := s.Append(t.Context(), a); err != nil {
+					t.Fatal(err)
+				}
+				stored, closer, err := storedHead(s.committed(), "a", 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				n := i + 1 - stored.Last
+				if n >= followedEntries || int(n)*tc.size > followedBytes {
+					t.Errorf("after %d pieces of %d bytes, %d are behind the head", i+1, tc.size, n)
+				}
+				if last != stored.Last {
+					heads, last = heads+1, stored.Last
+				}
+				if err := closer.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want := 3 + max(tc.pieces/followedEntries, tc.pieces*tc.size/followedBytes); heads > want {
+				t.Errorf("%d heads were written, want at most %d", heads, want)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
