@@ -3,7 +3,8 @@
 package jsonrpc
 
 import (
-	"bytes"
+	"encoding/binary"
+	"math/bits"
 	"slices"
 	"strconv"
 	"unicode/utf16"
@@ -122,40 +123,27 @@ func (w *walk) nested(i int) int {
 	return len(w.body)
 }
 
-// stretch is the number of bytes of a string looked at one by one, before a search passes those without an escape.
-const stretch = 64
-
 // str returns the end of a string, and reports whether it has an escape.
 func (w *walk) str(i int) (end int, escaped bool) {
-	body, quote := w.body, 0
-	i++
-	for {
-		for most := min(i+stretch, len(body)); i < most; i++ {
-			if c := body[i]; c > '\\' {
+	for i++; i < len(w.body); {
+		if i+8 <= len(w.body) {
+			marks := odd(binary.LittleEndian.Uint64(w.body[i:]))
+			if marks == 0 {
+				i += 8
 				continue
-			} else if c == '"' {
-				return i + 1, escaped
-			} else if c == '\\' {
-				escaped = true
-				i++
 			}
+			i += bits.TrailingZeros64(marks) / 8
 		}
-		if i >= len(body) {
-			return len(body), escaped
+		switch w.body[i] {
+		case '"':
+			return i + 1, escaped
+		case '\\':
+			escaped = true
+			i++
 		}
-		if quote < i {
-			n := bytes.IndexByte(body[i:], '"')
-			if n < 0 {
-				return len(body), escaped
-			}
-			quote = i + n
-		}
-		n := bytes.IndexByte(body[i:quote], '\\')
-		if n < 0 {
-			return quote + 1, escaped
-		}
-		i += n
+		i++
 	}
+	return len(w.body), escaped
 }
 
 // text sets the raw form and the text of a string.
@@ -183,20 +171,20 @@ func appendUnescaped(dst, raw []byte) []byte {
 	out := slices.Grow(dst, len(raw))[:begin+len(raw)] // a text is no longer than its escapes
 	n := begin
 	for i := 0; i < len(raw); {
-		for most := min(i+stretch, len(raw)); i < most && raw[i] != '\\'; i++ {
-			out[n] = raw[i]
-			n++
-		}
-		if i == len(raw) {
-			break
+		if i+8 <= len(raw) {
+			word := binary.LittleEndian.Uint64(raw[i:])
+			binary.LittleEndian.PutUint64(out[n:], word)
+			marks := odd(word)
+			if marks == 0 {
+				n, i = n+8, i+8
+				continue
+			}
+			plain := bits.TrailingZeros64(marks) / 8
+			n, i = n+plain, i+plain
 		}
 		if raw[i] != '\\' {
-			more := bytes.IndexByte(raw[i:], '\\')
-			if more < 0 {
-				more = len(raw) - i
-			}
-			n += copy(out[n:], raw[i:i+more])
-			i += more
+			out[n] = raw[i]
+			n, i = n+1, i+1
 			continue
 		}
 		if i+1 == len(raw) {
@@ -204,18 +192,9 @@ func appendUnescaped(dst, raw []byte) []byte {
 		}
 		c := raw[i+1]
 		i += 2
-		switch c {
-		case 'b':
-			c = '\b'
-		case 'f':
-			c = '\f'
-		case 'n':
-			c = '\n'
-		case 'r':
-			c = '\r'
-		case 't':
-			c = '\t'
-		case 'u':
+		if e := shortEscapes[c]; e != 0 {
+			c = e
+		} else if c == 'u' {
 			r := hex4(raw[i:])
 			if i = min(i+4, len(raw)); utf16.IsSurrogate(r) && i+1 < len(raw) && raw[i] == '\\' && raw[i+1] == 'u' {
 				r = utf16.DecodeRune(r, hex4(raw[i+2:]))
@@ -223,7 +202,7 @@ func appendUnescaped(dst, raw []byte) []byte {
 			}
 			n = len(utf8.AppendRune(out[:n], r))
 			continue
-		} // else a quote, a slash or a backslash
+		}
 		out[n] = c
 		n++
 	}

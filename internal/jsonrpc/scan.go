@@ -211,21 +211,23 @@ func (s *scanner) name(start int) string { return gjson.Parse(view(s.body[start:
 func (s *scanner) str(i int) (end int, escaped bool) {
 	start := i
 	i++
-	const tops = 0x8080808080808080
-	var high byte // has the top bit when the string is not ASCII
+	var high uint64 // has a top bit when the string is not ASCII
 	for {
-		// Eight bytes at once, as long as none of them is a quote, a backslash or a control character.
 		for i+8 <= len(s.body) {
-			w := binary.LittleEndian.Uint64(s.body[i:])
-			q, b := w^0x2222222222222222, w^0x5c5c5c5c5c5c5c5c
-			special := (w-0x2020202020202020)&^w | (q-0x0101010101010101)&^q | (b-0x0101010101010101)&^b
-			n := bits.TrailingZeros64(special&tops) / 8 // plain bytes before the first special one
-			if w&tops&(1<<(8*n)-1) != 0 {
-				high = utf8.RuneSelf
+			word := binary.LittleEndian.Uint64(s.body[i:])
+			marks := odd(word)
+			if marks == 0 {
+				high |= word
+				i += 8
+				continue
 			}
-			if i += n; n < 8 {
+			n := bits.TrailingZeros64(marks) / 8
+			high |= word & (1<<(8*n) - 1)
+			if i += n; s.body[i] != '\\' || i+1 == len(s.body) || shortEscapes[s.body[i+1]] == 0 {
 				break
 			}
+			escaped = true
+			i += 2
 		}
 		if i >= len(s.body) {
 			return s.stop(i, "a string is not closed"), false
@@ -233,7 +235,7 @@ func (s *scanner) str(i int) (end int, escaped bool) {
 		c := s.body[i]
 		switch {
 		case c == '"':
-			if high >= utf8.RuneSelf && !utf8.Valid(s.body[start:i]) {
+			if high&tops != 0 && !utf8.Valid(s.body[start:i]) {
 				return s.stop(start, "a string is not valid UTF-8"), false
 			}
 			return i + 1, escaped
@@ -245,7 +247,7 @@ func (s *scanner) str(i int) (end int, escaped bool) {
 		case c < 0x20:
 			return s.stop(i, "a control character in a string must be escaped"), false
 		default:
-			high |= c
+			high |= uint64(c)
 			i++
 		}
 	}
@@ -256,11 +258,10 @@ func (s *scanner) escape(i int) int {
 	if i+1 >= len(s.body) {
 		return s.stop(i, "a string is not closed")
 	}
-	switch s.body[i+1] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+	switch c := s.body[i+1]; {
+	case shortEscapes[c] != 0:
 		return i + 2
-	case 'u':
-	default:
+	case c != 'u':
 		return s.stop(i, "a string has an unknown escape")
 	}
 	switch r := s.hex(i + 2); {
