@@ -5,11 +5,12 @@
 // What no proxy does, webhooks and translate, is measured within this process: the former beside itself, with and
 // without dead endpoints.
 //
-//	go run . [-run unary,stream] [-rounds 6] [-round 2s] [-conns 32] [-tasks 100000] [-json file] [-profile dir]
+//	go run . [-run unary,stream] [-rounds 6] [-round 2s] [-conns 32] [-tasks 100000] [-for 1h] [-json file]
+//		[-profile dir]
 //
 // By default it runs everything but observe, checks, trust, cluster and takeover, which need nats-server, and what
-// takes long: idle and aun, which wait for the collector, and start, which first stores tasks. It is a module of its
-// own, so that what only it needs is not in the gateway's go.mod, and runs in its folder.
+// takes long: idle and aun, which wait for the collector, start, which first stores tasks, and retention. It is a
+// module of its own, so that what only it needs is not in the gateway's go.mod, and runs in its folder.
 package main
 
 import (
@@ -32,6 +33,7 @@ type settings struct {
 	round   time.Duration
 	conns   int
 	tasks   int
+	lasts   time.Duration // how long retention loads
 	profile string
 }
 
@@ -68,6 +70,7 @@ var measurements = []measurement{
 	{"aun", aunClients},
 	{"cluster", clustered},
 	{"takeover", takeOvers},
+	{"retention", retention},
 }
 
 // byDefault are the measurements that run if none are named.
@@ -85,12 +88,14 @@ func main() {
 		}
 	}
 	s := settings{report: newReport()}
-	which := flag.String("run", byDefault, "what to measure: these, latency, texts, start, idle, aun, cluster, takeover")
+	which := flag.String("run", byDefault,
+		"what to measure: these, latency, texts, start, idle, aun, cluster, takeover, retention")
 	flag.StringVar(&s.caddy, "caddy", "../../caddy", "the binary that is measured")
 	flag.IntVar(&s.rounds, "rounds", 6, "pairs of rounds")
 	flag.DurationVar(&s.round, "round", 2*time.Second, "length of a round")
 	flag.IntVar(&s.conns, "conns", 32, "connections of the unary load")
 	flag.IntVar(&s.tasks, "tasks", 100_000, "stored tasks for stored, start and takeover")
+	flag.DurationVar(&s.lasts, "for", time.Hour, "how long retention puts the gateway under load")
 	flag.StringVar(&s.profile, "profile", "", "keep the CPU profiles of budget in this folder")
 	file := flag.String("json", "", "also write the numbers to this file")
 	flag.Parse()
