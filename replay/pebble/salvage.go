@@ -184,13 +184,15 @@ func (s *Store) whole(log string, h *head) (bool, error) {
 		return false, err
 	}
 	entries, lost := uint64(0), false // lost is whether a head is
-	for ok := it.First(); ok; ok = it.Next() {
+	for ok := it.First(); ok && err == nil; ok = it.Next() {
 		if entries++; seqOf(it.Key()) > last {
 			// The tables may have an entry with a head that is lost in the journal, which has brought an earlier one back.
-			lost = lost || !followed || !follows(it.Value())
+			var value []byte
+			value, err = it.ValueAndErr()
+			lost = lost || !followed || !follows(value)
 		}
 	}
-	if err := errors.Join(it.Error(), it.Close()); err != nil {
+	if err := errors.Join(err, it.Error(), it.Close()); err != nil {
 		return false, err
 	}
 	if lost || entries != h.entries {
