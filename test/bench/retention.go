@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -30,32 +31,36 @@ func retention(ctx context.Context, o settings) error {
 	if err != nil {
 		return err
 	}
-	var answered atomic.Int64
-	target := ending(s, list, &answered)
-	before, err := s.cpu()
+	var made atomic.Int64
+	target := ending(s, list, &made)
+	computed, err := s.cpu()
 	if err != nil {
 		return err
 	}
 	ended := make(chan error, 1)
-	go func() {
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() {
 		_, err := load(ctx, target, o.conns, o.lasts)
 		ended <- err
-	}()
+	})
 	t := o.table(fmt.Sprintf("tasks of %d KiB in and out at full load, kept %v", keptTexts, keep),
 		"tasks a second", "kept", "MB", "kB of one")
-	sample := func(name string, since int64, d time.Duration) {
-		kept, size := float64(answered.Load()-since)/2, sizeOf(filepath.Join(s.dir, "store"))
-		values := []float64{kept / d.Seconds(), kept, size / 1e6}
+	began, last, seen := time.Now(), time.Now(), int64(0)
+	sample := func(name string) {
+		now, size := made.Load(), sizeOf(filepath.Join(s.dir, "store"))
+		kept := float64(now-seen) / 2
+		values := []float64{kept / time.Since(last).Seconds(), kept, size / 1e6}
 		if kept > 0 {
 			values = append(values, size/1e3/kept)
 		}
 		t.row(name, values...)
+		last, seen = time.Now(), now
 	}
 	for at := keep; at <= o.lasts; at += keep {
-		since := answered.Load()
 		select {
-		case <-time.After(keep - time.Second):
-			sample(fmt.Sprintf("after %v", at), since, keep)
+		case <-time.After(time.Until(began.Add(at - time.Second))): // before the load ends
+			sample(fmt.Sprintf("after %v", at))
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -63,6 +68,7 @@ func retention(ctx context.Context, o settings) error {
 	if err := <-ended; err != nil {
 		return err
 	}
+	seen = made.Load()
 	after, err := s.cpu()
 	if err != nil {
 		return err
@@ -70,12 +76,12 @@ func retention(ctx context.Context, o settings) error {
 	for range 2 {
 		select {
 		case <-time.After(keep):
-			sample("at rest", answered.Load(), keep)
+			sample("at rest")
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-	o.table("processor time", "µs a task").row("", float64((after-before).Microseconds())/float64(answered.Load()/2))
+	o.table("processor time", "µs a task").row("", float64((after-computed).Microseconds())/float64(seen/2))
 	return nil
 }
 
