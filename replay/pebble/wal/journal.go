@@ -134,7 +134,7 @@ func (j *Journal) Append(batch []byte, records int, durable bool) (s *Segment, e
 	s.records += records
 	s.applying.Add(1)
 	end := j.appended
-	if !durable || len(j.buf) > keptBuffer {
+	if !durable || len(j.buf) > fullBuffer {
 		j.writeTo(end, !durable && n <= mappedBatch)
 	}
 	if durable {
@@ -198,8 +198,10 @@ func (j *Journal) add(kind byte, payload []byte, sum uint32) {
 }
 
 const (
-	// keptBuffer is the greatest size of a buffer kept for the next records.
-	keptBuffer = 1 << 20
+	// fullBuffer is the size of a buffer to be written before its sync, and keptBuffer the greatest one of a buffer kept
+	// for the next records: while a full one is written, large records may fill the other one several times.
+	fullBuffer = 1 << 20
+	keptBuffer = 4 << 20
 
 	// writeBack is a number of bytes. After so many, the system is asked to begin writing. So the sync at the end of a
 	// segment finds little to do: all commits wait for this sync.
