@@ -24,7 +24,8 @@ const maxInline = 4 << 10
 // records.
 const entryFollows = 0
 
-func follows(entry []byte) bool { return len(entry) > 0 && entry[0] == entryFollows }
+// isFollowing reports whether an entry was written without a head.
+func isFollowing(entry []byte) bool { return len(entry) > 0 && entry[0] == entryFollows }
 
 // entryLen returns the size of the entry of records, following those of old, an entry or nil.
 func entryLen(old []byte, records [][]byte) int {
@@ -50,7 +51,7 @@ func appendEntry(b, old []byte, records [][]byte) []byte {
 
 // splitEntry returns the number of records in an entry, and the records. A nil or damaged entry has none.
 func splitEntry(entry []byte) (count uint64, rest []byte) {
-	if follows(entry) {
+	if isFollowing(entry) {
 		entry = entry[1:]
 	}
 	count, n := binary.Uvarint(entry)

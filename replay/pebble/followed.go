@@ -46,22 +46,22 @@ func isPiece(a *replay.Append, next *head) bool {
 	return !a.Durable && !a.End && len(a.Records) > 0 && !next.inline
 }
 
-// sameListing compares listings as they are stored.
-func sameListing(a, b replay.Listing) bool {
-	return a.List == b.List && a.Label == b.Label && stampOf(a.At) == stampOf(b.At)
-}
-
 // headSource is a state of a database.
 type headSource interface {
 	NewIter(*pebble.IterOptions) (*pebble.Iterator, error)
 }
 
-// follow makes a head as stored the one after the entries that follow it. A damaged or missing entry is left to the
-// reader of the records.
-func (h *head) follow(db headSource, log string) (err error) {
+// follow makes a head as stored the one after the entries that follow it.
+func (h *head) follow(db headSource, log string) error {
 	if !h.followed {
 		return nil
 	}
+	return h.passEntries(db, log)
+}
+
+// passEntries makes a head the one after all entries behind it. A damaged or missing entry is left to the reader of the
+// records.
+func (h *head) passEntries(db headSource, log string) (err error) {
 	n := entryKeyLen(log)
 	bounds := appendEntryKey(appendEntryKey(make([]byte, 0, 2*n), log, h.Last+1), log, math.MaxUint64)
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: bounds[:n], UpperBound: bounds[n:]})

@@ -83,15 +83,18 @@ func moveLists(b *pebble.Batch, log string, from, to []replay.Listing) {
 		}
 	}
 	for _, now := range to {
-		if !slices.ContainsFunc(from, func(was replay.Listing) bool {
-			return now.List == was.List && stampOf(now.At) == stampOf(was.At) && now.Label == was.Label
-		}) {
+		if !slices.ContainsFunc(from, func(was replay.Listing) bool { return sameListing(was, now) }) {
 			op := b.SetDeferred(listKeyLen(now.List, log), len(now.Label))
 			appendListKey(op.Key[:0], now.List, stampOf(now.At), log)
 			copy(op.Value, now.Label)
 			_ = op.Finish()
 		}
 	}
+}
+
+// sameListing compares listings as they are stored.
+func sameListing(a, b replay.Listing) bool {
+	return a.List == b.List && a.Label == b.Label && stampOf(a.At) == stampOf(b.At)
 }
 
 // listsLen is about the length of the keys of a log in lists in a batch, and of the lists in its head.

@@ -163,9 +163,8 @@ func endBroken(b *pebble.Batch, log string, h *head, now time.Time) {
 // whole reports whether everything in the head of a log is there, and nothing behind it. It makes h the head after the
 // entries that follow it.
 func (s *Store) whole(log string, h *head) (bool, error) {
-	last, followed := h.Last, h.followed
-	h.followed = true // even if it is not: then entries behind it are of a lost head
-	if err := h.follow(s.db, log); err != nil {
+	last := h.Last
+	if err := h.passEntries(s.db, log); err != nil {
 		return false, err
 	}
 	if h.First > 1 {
@@ -189,7 +188,7 @@ func (s *Store) whole(log string, h *head) (bool, error) {
 			// The tables may have an entry with a head that is lost in the journal, which has brought an earlier one back.
 			var value []byte
 			value, err = it.ValueAndErr()
-			lost = lost || !followed || !follows(value)
+			lost = lost || !h.followed || !isFollowing(value)
 		}
 	}
 	if err := errors.Join(err, it.Error(), it.Close()); err != nil {
@@ -264,7 +263,7 @@ func (s *Store) mendOrphans(done *Repaired) error {
 		if known {
 			return nil
 		}
-		if follows(value) {
+		if isFollowing(value) {
 			if n := len(done.Logs); n == 0 || done.Logs[n-1] != string(log) {
 				done.Logs = append(done.Logs, string(log))
 			}
