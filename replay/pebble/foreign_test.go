@@ -76,15 +76,7 @@ func TestForeign(t *testing.T) {
 			if err := errors.Join(s.committed().Flush(), s.Close()); err != nil {
 				t.Fatal(err)
 			}
-			files, _ := filepath.Glob(filepath.Join(dir, "*.blob"))
-			if len(files) == 0 {
-				t.Fatal("no files of large records")
-			}
-			for _, f := range files {
-				if err := os.Remove(f); err != nil {
-					t.Fatal(err)
-				}
-			}
+			removeFiles(t, dir, "*.blob")
 		}, "cannot be opened"},
 		"another format": {func(t *testing.T, dir string) {
 			database(t, dir, disk.PebbleFormat, string(formatKey), "aip-gateway replay 1")
@@ -99,15 +91,7 @@ func TestForeign(t *testing.T) {
 		}, "cannot be opened"},
 		"missing tables": {func(t *testing.T, dir string) {
 			used(t, dir)
-			files, _ := filepath.Glob(filepath.Join(dir, "*.sst"))
-			if len(files) == 0 {
-				t.Fatal("no tables")
-			}
-			for _, f := range files {
-				if err := os.Remove(f); err != nil {
-					t.Fatal(err)
-				}
-			}
+			removeFiles(t, dir, "*.sst")
 		}, "cannot be opened"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -129,5 +113,19 @@ func TestForeign(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// removeFiles removes the files of a directory that match a pattern: one at least.
+func removeFiles(t *testing.T, dir, pattern string) {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(dir, pattern)) // the pattern is valid
+	if len(files) == 0 {
+		t.Fatalf("there are no files %s", pattern)
+	}
+	for _, f := range files {
+		if err := os.Remove(f); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
