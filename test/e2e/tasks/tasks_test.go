@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aip-gateway/aip-gateway/sseproxy"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -33,8 +34,11 @@ func TestTasks(t *testing.T) {
 	}
 	leader := site.LeaderOf(t, s.URL())
 	leader.Start("a", "hello")
-	leader.Complete("a")
-	leader.Start("b", "ask me")
+	outlast := func(x *task.Task) { // the changes of tasks are ordered by milliseconds
+		time.Sleep(time.Until(x.Status.ChangedAt.Add(time.Millisecond)))
+	}
+	outlast(leader.Complete("a"))
+	outlast(leader.Start("b", "ask me"))
 	leader.Start("c", "hello")
 
 	check := func() {
