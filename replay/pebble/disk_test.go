@@ -41,7 +41,7 @@ func crashableDisk() *vfs.MemFS {
 }
 
 // crash returns a disk of the same size as left by a crash. Without its size, a store has the sizes for a large disk:
-// with each opening it makes, reads and copies a file of intents of 4 MiB.
+// with each opening it makes, reads and copies a file of intents of 10 MiB.
 func crash(system *vfs.MemFS, left vfs.CrashCloneCfg) *vfs.MemFS {
 	crashed := system.CrashClone(left)
 	if usage, err := system.GetDiskUsage("/"); err == nil {

@@ -12,13 +12,13 @@
 // entries may follow, and is read with them. TestFollowed and TestCrashes have such logs. An entry without a head has a
 // mark, too: so Repair finds logs with a lost head (TestRepairFollowed).
 //
-// A start not yet seen by any caller (replay.Append.Intent) costs no commit. It is written without a sync to a slot of
-// the file INTENTS, mapped into memory, and kept until the next append of its log. The database gets this append as the
-// first; then the slot is free. The death of the process loses nothing written, so the next process finds it there.
-// After a loss of power the slots are void, and no caller was answered about the lost starts. A slot can never bring
-// back a dropped log, since it is cleared before. If no slot is free, the message is long, sync always is set, or the
-// system has no boot id, such a start is an ordinary append. intents.go gives the proof, and TestIntentsCrash has a
-// process die at random changes of the disk.
+// A start not yet seen by any caller (replay.Append.Intent) costs no commit. It is written without a sync to a slot
+// of the file INTENTS, mapped into memory, and kept until the next append of its log. The database gets this append
+// as the first; then the slot is free. The death of the process loses nothing written, so the next process finds it
+// there. After a loss of power the slots are void, and no caller was answered about the lost starts. A slot can never
+// bring back a dropped log, since it is cleared before. Such a start is an ordinary append if no slot is free, the
+// message is longer than 128 KiB (4 KiB on a disk below 2 GiB), sync always is set, or the system has no boot id.
+// intents.go gives the proof, and TestIntentsCrash has a process die at random changes of the disk.
 //
 // The names of logs come in no order, so every flush overlaps all tables, and compacting them is the greater part of
 // the cost of the database. So compactions wait for 10 flushes, and blocks have 16 KiB: together that takes 4 to 7 µs

@@ -10,12 +10,14 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"math"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/aip-gateway/aip-gateway/internal/bufpool"
 	"github.com/aip-gateway/aip-gateway/replay"
 	"github.com/aip-gateway/aip-gateway/replay/pebble/disk"
 )
@@ -35,8 +37,8 @@ import (
 //   - Free slots have the logs they were used for last. Of such a log, the database has a head. Before the log is
 //     dropped, its slot is cleared (forget).
 type intents struct {
-	path string // of the file
-	most int    // slots in it
+	path     string // of the file
+	memTable uint64 // bytes of a memtable
 
 	mu      sync.Mutex    // guards the fields below; the file is written under it by forget alone
 	written sync.Cond     // signals the end of a write of a slot
@@ -46,13 +48,15 @@ type intents struct {
 	mapping *disk.Mapping // of file; nil if there is none
 	sum     uint32        // start of the checksums
 	slots   []slot
-	slotOf  map[string]int // by log, of the slots with one
-	pending int            // slots with intents
-	free    []int          // usable slots; the one used last is used first
+	slotOf  map[string]int      // by log, of the slots with one
+	pending int                 // slots with intents
+	free    [len(classes)][]int // usable slots of each class; the one used last is used first
 }
 
 // slot is the state of a slot.
 type slot struct {
+	class   int    // in classes
+	at      int64  // its place in the file
 	log     string // in the file there; empty if it has none
 	pending bool   // the log is an intent
 	writing bool   // it is being written
@@ -66,23 +70,48 @@ func (s *slot) clone() head {
 	return h
 }
 
+// class is a size of slots. Those of a class are together in the file, at the same place in every file.
+type class struct {
+	size int // bytes of a slot
+	most int // slots of it
+}
+
+// classes are the sizes, the smallest first. An intent takes the smallest free slot with room for it.
+var classes = [...]class{{4 << 10, 1024}, {32 << 10, 128}, {128 << 10, 16}}
+
+// maxSlotsPart is the part of a memtable that the slots of a class take at most.
+const maxSlotsPart = 8
+
+// slotsFor returns the slots of a file, and its size. A database on a small disk has small memtables, and so some
+// of the smallest slots alone.
+func slotsFor(memTable uint64) (all []slot, size int64) {
+	for i, c := range classes {
+		n := min(c.most, int(memTable/maxSlotsPart/uint64(c.size)))
+		for range n {
+			all = append(all, slot{class: i, at: size})
+			size += int64(c.size)
+		}
+		if n < c.most {
+			break
+		}
+	}
+	return all, size
+}
+
+const intentsName = "INTENTS" // no name of Pebble's
+
 // A slot has a checksum, the lengths of the log's name and of the part after it, and its DueAt as a stamp; then the
-// name and the metadata. If the length of the name has the bit slotLists, the log's lists come between the two.
+// name and the metadata. Of the bits of the first length, slotLists says that the log's lists come between the two, and
+// slotHigh are the highest bits of the second length.
 const (
-	intentsName  = "INTENTS" // no name of Pebble's
-	slotSize     = 4 << 10
-	slotHeader   = 4 + 2 + 2 + 8
-	slotLists    = 1 << 15
-	maxSlots     = 1024
-	maxSlotsPart = 8 // all slots take at most this part of a memtable
+	slotHeader = 4 + 2 + 2 + 8
+	slotLists  = 1 << 15
+	slotHigh   = 7 << slotShift
+	slotShift  = 12 // MaxName is below
 )
 
 func newIntents(system vfs.FS, dir string, memTable uint64) *intents {
-	in := &intents{
-		path:   system.PathJoin(dir, intentsName),
-		most:   int(min(memTable/maxSlotsPart/slotSize, maxSlots)),
-		slotOf: make(map[string]int),
-	}
+	in := &intents{path: system.PathJoin(dir, intentsName), memTable: memTable, slotOf: make(map[string]int)}
 	in.written.L = &in.mu
 	return in
 }
@@ -90,26 +119,18 @@ func newIntents(system vfs.FS, dir string, memTable uint64) *intents {
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // slotBuffers are for slots being written.
-var slotBuffers = sync.Pool{New: func() any { return new([slotSize]byte) }}
+var slotBuffers = bufpool.Pool{Largest: classes[len(classes)-1].size}
 
 // add makes an intent of a log with a head. It returns false if this must be an ordinary append: it is too large, or no
 // slot is free. The caller holds log.write.
 func (in *intents) add(log string, h *head) (ok bool, err error) {
-	if slotHeader+len(log)+listsLen(log, h.Lists)+len(h.Metadata) > slotSize {
+	n, at, ok := in.take(slotHeader + len(log) + listsLen(log, h.Lists) + len(h.Metadata))
+	if !ok {
 		return false, nil
 	}
-	in.mu.Lock()
-	if in.file == nil || len(in.free) == 0 {
-		in.mu.Unlock()
-		return false, nil
-	}
-	n := in.free[len(in.free)-1]
-	in.free = in.free[:len(in.free)-1]
-	in.slots[n].writing = true
-	in.mu.Unlock()
-
-	buf := slotBuffers.Get().(*[slotSize]byte)
-	err = in.write(appendSlot(buf[:0], in.sum, log, h), int64(n)*slotSize)
+	buf := slotBuffers.Get()
+	*buf = appendSlot(*buf, in.sum, log, h)
+	err = in.write(*buf, at)
 	slotBuffers.Put(buf)
 
 	in.mu.Lock()
@@ -131,6 +152,24 @@ func (in *intents) add(log string, h *head) (ok bool, err error) {
 	return true, nil
 }
 
+// take takes a free slot of at least size bytes, and returns its place in the file. It returns false if there is none.
+func (in *intents) take(size int) (n int, at int64, ok bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.file == nil {
+		return 0, 0, false
+	}
+	for i, c := range classes {
+		if free := in.free[i]; size <= c.size && len(free) > 0 {
+			n = free[len(free)-1]
+			in.free[i] = free[:len(free)-1]
+			in.slots[n].writing = true
+			return n, in.slots[n].at, true
+		}
+	}
+	return 0, 0, false
+}
+
 // write writes a slot: through memory, or else by a system call. It is called without in.mu.
 func (in *intents) write(b []byte, at int64) error {
 	if err := in.disk.Err(); err != nil {
@@ -147,9 +186,10 @@ func (in *intents) complete(log string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if n, ok := in.slotOf[log]; ok && in.slots[n].pending {
-		in.slots[n].pending = false
+		s := &in.slots[n]
+		s.pending = false
 		in.pending--
-		in.free = append(in.free, n)
+		in.free[s.class] = append(in.free[s.class], n)
 	}
 }
 
@@ -167,7 +207,7 @@ func (in *intents) forget(log string) error {
 	}
 	delete(in.slotOf, log)
 	in.slots[n].log = ""
-	return in.disk.WriteAt(in.file, make([]byte, slotHeader), int64(n)*slotSize)
+	return in.disk.WriteAt(in.file, make([]byte, slotHeader), in.slots[n].at)
 }
 
 // get returns the head of an intent.
@@ -244,7 +284,8 @@ func (in *intents) open(g *generation, mode openMode, boot string) error {
 	if err := in.store(g); err != nil {
 		return err
 	}
-	if boot == "" || in.most == 0 {
+	slots, size := slotsFor(in.memTable)
+	if boot == "" || size == 0 {
 		return nil
 	}
 	if !g.disk.Try(func() (err error) {
@@ -256,14 +297,14 @@ func (in *intents) open(g *generation, mode openMode, boot string) error {
 	}) {
 		return g.disk.Err()
 	}
-	size := int64(in.most) * slotSize
 	_ = in.file.Preallocate(0, size)                              // not all systems can
 	if _, err := in.file.WriteAt([]byte{0}, size-1); err == nil { // only existing bytes of a file can be mapped
 		in.mapping = disk.MapFile(in.file, size)
 	}
-	in.slots, in.free = make([]slot, in.most), make([]int, in.most)
-	for i := range in.free {
-		in.free[i] = in.most - 1 - i
+	in.slots = slots
+	for n := len(slots) - 1; n >= 0; n-- {
+		free := &in.free[slots[n].class]
+		*free = append(*free, n)
 	}
 	return nil
 }
@@ -279,12 +320,14 @@ func (in *intents) load(g *generation) error {
 		return err
 	}
 	defer f.Close()
-	all, err := io.ReadAll(io.LimitReader(f, maxSlots*slotSize))
+	places, size := slotsFor(math.MaxUint64) // whatever was the size of a memtable
+	all, err := io.ReadAll(io.LimitReader(f, size))
 	if err != nil {
 		return err
 	}
-	for b := range slices.Chunk(all, slotSize) {
-		log, h, ok := parseSlot(b, in.sum)
+	for _, s := range places {
+		b := all[min(s.at, int64(len(all))):]
+		log, h, ok := parseSlot(b[:min(len(b), classes[s.class].size)], in.sum)
 		if !ok {
 			continue
 		}
@@ -313,7 +356,7 @@ func (in *intents) store(g *generation) error {
 			return err
 		}
 	}
-	in.slots, in.free, in.pending = nil, nil, 0
+	in.slots, in.free, in.pending = nil, [len(classes)][]int{}, 0
 	clear(in.slotOf)
 	return nil
 }
@@ -342,20 +385,18 @@ func (in *intents) closeFile() {
 
 // appendSlot writes the contents of the slot of an intent. The checksum begins with sum.
 func appendSlot(b []byte, sum uint32, log string, h *head) []byte {
-	b = append(b, 0, 0, 0, 0)
-	name := uint16(len(log))
-	if len(h.Lists) > 0 {
-		name |= slotLists
-	}
-	b = binary.LittleEndian.AppendUint16(b, name)
-	b = binary.LittleEndian.AppendUint16(b, 0)
+	b = append(b, make([]byte, 4+2+2)...)
 	b = binary.LittleEndian.AppendUint64(b, uint64(stampOf(h.DueAt)))
 	b = append(b, log...)
+	bits := uint16(len(log))
 	if len(h.Lists) > 0 {
 		b = appendLists(b, log, h.Lists)
+		bits |= slotLists
 	}
 	b = append(b, h.Metadata...)
-	binary.LittleEndian.PutUint16(b[6:], uint16(len(b)-slotHeader-len(log)))
+	rest := len(b) - slotHeader - len(log)
+	binary.LittleEndian.PutUint16(b[4:], bits|uint16(rest>>16<<slotShift))
+	binary.LittleEndian.PutUint16(b[6:], uint16(rest))
 	binary.LittleEndian.PutUint32(b, crc32.Update(sum, castagnoli, b[4:]))
 	return b
 }
@@ -366,7 +407,8 @@ func parseSlot(b []byte, sum uint32) (log string, h head, ok bool) {
 		return "", head{}, false
 	}
 	bits, rest := binary.LittleEndian.Uint16(b[4:]), int(binary.LittleEndian.Uint16(b[6:]))
-	name := int(bits &^ slotLists)
+	rest |= int(bits&slotHigh) >> slotShift << 16
+	name := int(bits &^ (slotLists | slotHigh))
 	end := slotHeader + name + rest
 	if name == 0 || name > replay.MaxName || end > len(b) ||
 		binary.LittleEndian.Uint32(b) != crc32.Update(sum, castagnoli, b[4:end]) {

@@ -3,6 +3,7 @@
 package pebble
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -25,10 +26,23 @@ import (
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
+// smallSlot is the size of the first slots in the file.
+var smallSlot = int64(classes[0].size)
+
 // intent is one with metadata of its own.
 func intent(log string) replay.Append {
 	return replay.Append{Log: log, Metadata: []byte("of " + log), DueAt: replay.Recover, Intent: true}
 }
+
+// largeIntent is one with metadata of so many bytes more.
+func largeIntent(log string, more int) replay.Append {
+	a := intent(log)
+	a.Metadata = append(a.Metadata, bytes.Repeat([]byte("."), more)...)
+	return a
+}
+
+// largeSize is the size of a disk whose memtables have the largest size, so that intents have slots of all sizes.
+const largeSize = 4 << 30
 
 // names returns the names of all logs, as List has them.
 func names(t *testing.T, s *Store) (names []string) {
@@ -38,7 +52,7 @@ func names(t *testing.T, s *Store) (names []string) {
 			t.Fatal(err)
 		}
 		h, err := s.Head(t.Context(), entry.Log)
-		if d := cmp.Diff(entry.Head, h); d != "" || err != nil {
+		if d := cmp.Diff(entry.Head, h, cmp.Comparer(bytes.Equal)); d != "" || err != nil {
 			t.Errorf("%s: %v (-listed +head):\n%s", entry.Log, err, d)
 		}
 		names = append(names, entry.Log)
@@ -112,6 +126,76 @@ func TestIntents(t *testing.T) {
 	}
 }
 
+// TestLargeIntents has a process die while large logs are intents: some have slots, and are in no journal, and others
+// are too many, or too large for one.
+func TestLargeIntents(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	mem.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: largeSize, TotalBytes: largeSize})
+	setBoot(t, mem, "one")
+	s, err := open(mem, "/store", replay.Settings{}, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := make(map[string]string)
+	add := func(log string, size int) (journaled bool) {
+		t.Helper()
+		a := largeIntent(log, size)
+		_, before := s.journal.Position()
+		appendAll(t, s, []replay.Append{a})
+		want[log] = string(a.Metadata)
+		_, after := s.journal.Position()
+		return after > before
+	}
+	last := classes[len(classes)-1]
+	for i, c := range classes {
+		if room := c.size - slotHeader - len("fits0") - len("of fits0"); add(fmt.Sprint("fits", i), room) {
+			t.Errorf("an intent that fits a slot of %d bytes is in the journal", c.size)
+		}
+	}
+	if !add("large", last.size) {
+		t.Error("an intent larger than any slot has one")
+	}
+	for i := 1; i < last.most; i++ {
+		if add(fmt.Sprint("more", i), last.size-1000) {
+			t.Errorf("an intent is in the journal, with %d slots left", last.most-i)
+		}
+	}
+	if !add("one too many", last.size-1000) {
+		t.Error("there are more slots than there should be")
+	}
+	appendAll(t, s, []replay.Append{{Log: "more1", Records: texts("one")}})
+	if add("again", last.size-1000) {
+		t.Error("a slot is not used again")
+	}
+	delete(want, "more1")
+	dead := died(mem)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, disk := range map[string]*vfs.MemFS{"died": dead, "closed": mem} {
+		// The disk is a small one now: its own file would have small slots alone.
+		disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 1 << 30, TotalBytes: 1 << 30})
+		s, err := open(disk, "/store", replay.Settings{}, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(map[string]string)
+		for _, log := range names(t, s) {
+			if h, err := s.Head(t.Context(), log); err != nil {
+				t.Error(err)
+			} else if h.Last == 0 {
+				got[log] = string(h.Metadata)
+			}
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%.2000s", name, d)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestIntentsTorn damages slots. Their contents are not taken for intents.
 func TestIntentsTorn(t *testing.T) {
 	disk := crashableDisk()
@@ -131,7 +215,7 @@ func TestIntentsTorn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for at, b := range map[int64][]byte{0: {1}, 2*slotSize + slotHeader + 2: {'x'}, 3*slotSize + 4: {0xff, 0xff}} {
+	for at, b := range map[int64][]byte{0: {1}, 2*smallSlot + slotHeader + 2: {'x'}, 3*smallSlot + 4: {0xff, 0xff}} {
 		if _, err := f.WriteAt(b, at); err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +323,11 @@ func crashIntents(t *testing.T, over func(*vfs.MemFS) (system vfs.FS, died func(
 	for round := range uint64(60 / min(15, sparse)) {
 		rnd := rand.New(rand.NewPCG(seed, round))
 		disk := crashableDisk()
-		disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 48 << 20, TotalBytes: 48 << 20}) // a slot for each log
+		size := uint64(48 << 20) // a small slot for each log
+		if round%12 == 3 {
+			size = largeSize
+		}
+		disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: size, TotalBytes: size})
 		setBoot(t, disk, "one")
 		want := make(map[string]uint64) // acknowledged logs, and their last records
 		for life := range 3 {
@@ -262,7 +350,9 @@ func crashIntents(t *testing.T, over func(*vfs.MemFS) (system vfs.FS, died func(
 				t.Fatal(err)
 			}
 			if life == 0 { // few, so they are used again
-				s.intents.free = s.intents.free[:4]
+				for i := range s.intents.free {
+					s.intents.free[i] = s.intents.free[i][:min(4, len(s.intents.free[i]))]
+				}
 			}
 			wantStore(t, s, want, "")
 			dropped := make(map[string]bool)
@@ -277,7 +367,11 @@ func crashIntents(t *testing.T, over func(*vfs.MemFS) (system vfs.FS, died func(
 				busy = log
 				switch {
 				case !known:
-					appendAll(t, s, []replay.Append{intent(log)})
+					begun := intent(log)
+					if rnd.IntN(2) == 0 {
+						begun = largeIntent(log, rnd.IntN(140<<10))
+					}
+					appendAll(t, s, []replay.Append{begun})
 					last = 0
 				case rnd.IntN(3) == 0 && !dropped[log]:
 					appendAll(t, s, []replay.Append{{Log: log, Records: texts("end"), End: true}})
@@ -368,7 +462,9 @@ func FuzzSlot(f *testing.F) {
 	h := head{Head: replay.Head{First: 1, Metadata: []byte("metadata"), DueAt: time.Unix(9, 9)}}
 	f.Add(appendSlot(nil, 7, "log", &h), uint32(7))
 	f.Add(appendSlot(nil, 7, "log", &h), uint32(8))
-	f.Add(make([]byte, slotSize), uint32(0))
+	h.Metadata = make([]byte, 70<<10)
+	f.Add(appendSlot(nil, 7, "log", &h), uint32(7))
+	f.Add(make([]byte, smallSlot), uint32(0))
 	f.Add([]byte{}, uint32(0))
 	f.Fuzz(func(t *testing.T, b []byte, sum uint32) {
 		log, h, ok := parseSlot(b, sum)
