@@ -69,6 +69,7 @@ func TestAgentsWithoutStreams(t *testing.T) {
 		t.Cleanup(server.Close)
 		s := site.Serve(t, site.Config{Store: "store memory",
 			Handle: "aip_gateway a2a/legacy " + server.URL + " {\ncallers aip a2a/legacy\n}"})
+		s.KnowsCard(server.URL)
 		leader := site.LeaderOf(t, s.URL())
 		for _, id := range []string{"one", "two"} {
 			_, events := leader.Post("", []byte(`{"jsonrpc":"2.0","id":1,"method":"tasks/sendSubscribe","params":{"id":"`+id+

@@ -51,6 +51,7 @@ func TestFailedReloads(t *testing.T) {
 		id := "of-" + leader.Sender
 		leader.SetHook(site.Hook{URL: up.Origin() + "/" + leader.Sender, Token: "t", TaskID: id})
 		leader.Start(id, "ask")
+		up.WaitForChanges("/"+leader.Sender, leader.Rests(id).StatusHistory)
 	}
 	streams, calls := openEach(t, s, alice)
 	root.revoke(bob.Leaf)

@@ -95,11 +95,11 @@ func TestClusterWithoutServers(t *testing.T) {
 		server.Kill()
 	}
 	s.Start(c.Config(0, site.GatewayTo(address), ""))
-	h := s.Health(t)
-	if reasons := strings.Join(h.Reasons, " "); h.Status != adminapi.Unready ||
-		!strings.Contains(reasons, "the NATS servers cannot be reached") {
-		t.Errorf("without servers: %+v", h)
-	}
+	site.Eventually(t, "the gateway is unready without servers, and says why", func() bool {
+		h := s.Health(t)
+		return h.Status == adminapi.Unready &&
+			strings.Contains(strings.Join(h.Reasons, " "), "the NATS servers cannot be reached")
+	})
 	s.WaitFor(t, "the store cannot be used yet; the gateway is unready, and keeps trying")
 	if refused := site.LeaderOf(t, s.URL()).Refused(site.CommandCall(task.Get, "before")); refused.Code != -32603 ||
 		!strings.Contains(string(refused.Raw), "STORE_UNAVAILABLE") {

@@ -45,8 +45,8 @@ func TestConsoleShowsCards(t *testing.T) {
 			`"tags":["travel","time"]}],"more":"of its own"}`, r.Host)
 	}))
 	defer agent.Close()
-	s, console := consoleOf(t, agent.URL, "")
 	began := time.Now()
+	s, console := consoleOf(t, agent.URL, "")
 	p := browser.Start(t).Open(1200, 800)
 	for range 3 {
 		p.Go("about:blank")

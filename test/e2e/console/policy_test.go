@@ -14,6 +14,7 @@ import (
 // TestConsoleShowsPolicy: the page of the policy has what its rules have decided, and what a quota has counted.
 func TestConsoleShowsPolicy(t *testing.T) {
 	t.Parallel()
+	site.WithinADay()
 	port := site.FreePort(t)
 	s := site.Serve(t, site.Config{
 		Handle: `aip_gateway a2a/legacy ` + site.NewFakeAgent(t, nil).URL + ` {

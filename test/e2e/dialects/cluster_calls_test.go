@@ -130,13 +130,13 @@ func (c *aunCluster) disables(t *testing.T) {
 		ended["/"+id] = at.Get(id).StatusHistory
 	}
 	for i, s := range c.Gateways {
-		tasks := make(map[string]bool)
-		for _, d := range s.Deliveries("status=disabled") {
-			tasks[d.Task] = true
-		}
-		if len(tasks) != len(ended) {
-			t.Errorf("gateway %d holds back the notifications of %d tasks, want %d", i, len(tasks), len(ended))
-		}
+		site.Eventually(t, fmt.Sprintf("gateway %d holds back the notifications of all tasks", i), func() bool {
+			tasks := make(map[string]bool)
+			for _, d := range s.Deliveries("status=disabled") {
+				tasks[d.Task] = true
+			}
+			return len(tasks) == len(ended)
+		})
 	}
 	if n := len(to.Arrived("")); n != 0 {
 		t.Errorf("a disabled endpoint was sent %d notifications", n)

@@ -106,8 +106,10 @@ func TestClusterIsOne(t *testing.T) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
-		token := r.Header.Get("X-ACPS-AIP-Notification-Token")
-		notified[token] = append(notified[token], r.Header.Get("webhook-id"))
+		token, id := r.Header.Get("X-ACPS-AIP-Notification-Token"), r.Header.Get("webhook-id")
+		if !slices.Contains(notified[token], id) { // one whose answer is lost comes again
+			notified[token] = append(notified[token], id)
+		}
 	}))
 	defer receiver.Close()
 	open, pushes := site.NewFakeAgent(t, site.Forward(address)), site.NewPushAgent(t)
@@ -140,6 +142,7 @@ func TestClusterIsOne(t *testing.T) {
 	w.assign(t, worker)
 
 	t.Run("a quota is exact", func(t *testing.T) {
+		site.WithinADay()
 		var calls sync.WaitGroup
 		var started, refused atomic.Int32
 		for i := range 45 {

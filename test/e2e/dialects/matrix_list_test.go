@@ -63,6 +63,7 @@ func byPages(t *testing.T, w *world) {
 			t.Fatalf("the task is answered as %s", body)
 		}
 		made = append(made, id)
+		site.Outlast(gjson.Get(body, "result.task.status.timestamp").Time())
 	}
 	slices.Reverse(made) // the newest first
 	pages := map[string]func(token string) gjson.Result{

@@ -57,6 +57,7 @@ func TestCallerIsHandedOn(t *testing.T) {
 	if !bytes.Contains(answer, []byte(`"working"`)) {
 		t.Fatalf("start answered %s", answer)
 	}
+	site.Eventually(t, "the agent has been asked", func() bool { return len(agent.Requests("")) > 0 })
 	before := len(agent.Requests(""))
 
 	s.Kill()

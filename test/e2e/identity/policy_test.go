@@ -20,6 +20,7 @@ import (
 // Promise: a Leader uses more than its share
 func TestPolicy(t *testing.T) {
 	t.Parallel()
+	site.WithinADay()
 	agent := site.NewFakeAgent(t, nil)
 	p := site.Certificates(t)
 	aic, other := string(p.Leader.AIC), string(p.LeaderV1.AIC)

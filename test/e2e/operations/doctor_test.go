@@ -27,6 +27,10 @@ func TestDoctor(t *testing.T) {
 		other.Close()
 		sample.Close()
 	})
+	site.Eventually(t, "Caddy has written into its storage", func() bool { // which it does a moment after its start
+		_, err := os.Stat(s.InDir("share/caddy/last_clean.json"))
+		return err == nil
+	})
 	before, err := os.ReadDir(s.Dir)
 	if err != nil {
 		t.Fatal(err)

@@ -4,11 +4,13 @@ package site
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"testing"
@@ -120,10 +122,15 @@ func (a *FakeAgent) Commanded(method, command string) (n int) {
 	return n
 }
 
-// Forward lets another agent answer.
+// Forward lets another agent answer. It has what was heard, although the gateway dies before it was sent on.
 func Forward(address string) func(http.ResponseWriter, *http.Request, Heard) {
 	return func(w http.ResponseWriter, r *http.Request, h Heard) {
-		req, err := http.NewRequestWithContext(r.Context(), http.MethodPost, "http://"+address, bytes.NewReader(h.Body))
+		ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+		defer cancel()
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+			WroteRequest: func(httptrace.WroteRequestInfo) { context.AfterFunc(r.Context(), cancel) },
+		})
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address, bytes.NewReader(h.Body))
 		if err == nil {
 			var res *http.Response
 			if res, err = http.DefaultClient.Do(req); err == nil {

@@ -53,3 +53,14 @@ func eventuallyWithin(t testing.TB, limit time.Duration, what string, ok func() 
 		}
 	}
 }
+
+// Outlast waits until the millisecond of a change is over: lists order the changes of tasks by milliseconds.
+func Outlast(change time.Time) { time.Sleep(time.Until(change.Add(time.Millisecond))) }
+
+// WithinADay waits for midnight where it is near: a quota counts by days of UTC, and none ends while a test counts.
+func WithinADay() {
+	now := time.Now()
+	if midnight := now.Truncate(24 * time.Hour).Add(24 * time.Hour); midnight.Sub(now) < 2*Patience {
+		time.Sleep(time.Until(midnight))
+	}
+}

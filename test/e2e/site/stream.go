@@ -65,6 +65,7 @@ type Opened struct {
 	t   *testing.T
 	Res *http.Response // its response
 	in  *sseproxy.Reader
+	all strings.Builder // what in has read
 }
 
 // Open opens a stream, and says whether its connection was used before.
@@ -82,7 +83,9 @@ func (c *Caller) Open(t *testing.T, transport http.RoundTripper, body []byte) (o
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { res.Body.Close() })
-	return &Opened{t, res, sseproxy.NewReader(res.Body, sseproxy.Limits{})}, reused
+	o = &Opened{t: t, Res: res}
+	o.in = sseproxy.NewReader(io.TeeReader(res.Body, &o.all), sseproxy.Limits{})
+	return o, reused
 }
 
 // Until reads events until a state.
@@ -113,12 +116,12 @@ func (o *Opened) Beats(n int) {
 	}
 }
 
-// Ends reads the end of the stream.
-func (o *Opened) Ends() {
+// Ends reads the end of the stream, and returns all of it, with its comments.
+func (o *Opened) Ends() (all string) {
 	o.t.Helper()
 	for {
 		if _, err := o.in.Next(); err == io.EOF {
-			return
+			return o.all.String()
 		} else if err != nil {
 			o.t.Fatalf("the stream was cut: %v", err)
 		}

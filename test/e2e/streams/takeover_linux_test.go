@@ -5,7 +5,6 @@ package streams
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 	"time"
@@ -132,11 +131,10 @@ func TestStreamsThatOutliveTheirRequestsEnd(t *testing.T) {
 			l := site.CallerWith(t, s.URL(), aic, site.IssueFor(t, lifetime, aic))
 			o, _ := l.Open(t, l.Transports(t)["1"], site.StreamBody(l.Sender, "start", name, "ask", ""))
 			site.Eventually(t, "the stream has outlived its request", func() bool { return held(s, "streams_taken_over") == 1 })
+			o.Until("awaiting-input")
 			c.end(s, with)
-			content, err := io.ReadAll(o.Res.Body)
-			if err != nil || !strings.Contains(string(content), "awaiting-input") ||
-				!strings.Contains(string(content), c.last) {
-				t.Errorf("the stream ended with %v after\n%s", err, content)
+			if all := o.Ends(); !strings.Contains(all, c.last) {
+				t.Errorf("the stream ended after\n%s", all)
 			}
 		})
 	}

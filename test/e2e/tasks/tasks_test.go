@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aip-gateway/aip-gateway/sseproxy"
 	"github.com/aip-gateway/aip-gateway/task"
@@ -34,11 +33,8 @@ func TestTasks(t *testing.T) {
 	}
 	leader := site.LeaderOf(t, s.URL())
 	leader.Start("a", "hello")
-	outlast := func(x *task.Task) { // the changes of tasks are ordered by milliseconds
-		time.Sleep(time.Until(x.Status.ChangedAt.Add(time.Millisecond)))
-	}
-	outlast(leader.Complete("a"))
-	outlast(leader.Start("b", "ask me"))
+	site.Outlast(leader.Complete("a").Status.ChangedAt)
+	site.Outlast(leader.Start("b", "ask me").Status.ChangedAt)
 	leader.Start("c", "hello")
 
 	check := func() {

@@ -61,6 +61,9 @@ func ampRecords(s *site.Site, kind, path, value string) (all []gjson.Result) {
 		all = nil
 		found := false
 		for line := range strings.Lines(string(content)) {
+			if !strings.HasSuffix(line, "\n") {
+				break // it is being written
+			}
 			all = append(all, gjson.Parse(line))
 			found = found || gjson.Get(line, path).String() == value
 		}

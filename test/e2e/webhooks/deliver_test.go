@@ -288,6 +288,7 @@ func TestWebhookRetryAfter(t *testing.T) {
 	})
 	leader := site.LeaderOf(t, s.URL())
 	history := site.LeadWithWebhook(leader, "a", to.Origin()+"/busy")
+	site.Eventually(t, "the receiver has asked for it", func() bool { return len(s.Deliveries("status=failing")) > 0 })
 	also := site.LeadWithWebhook(leader, "b", to.Origin()+"/busy/too") // all of the endpoint is left alone
 	to.WaitForChanges("/busy", history)
 	to.WaitForChanges("/busy/too", also)
