@@ -4,6 +4,7 @@ package upstream_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/aip-gateway/aip-gateway/internal/freeport"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
@@ -155,16 +157,14 @@ func TestFoundTogether(t *testing.T) {
 }
 
 func TestNotFound(t *testing.T) {
-	server := httptest.NewServer(&speaker{})
-	a := foundAgent(t, server.URL, nil)
-	server.Close()
-	_, err := a.Cancel(t.Context(), turn("x"))
+	down := fmt.Sprint("http://127.0.0.1:", freeport.Closed(t))
+	_, err := foundAgent(t, down, nil).Cancel(t.Context(), turn("x"))
 	if task.KindOf(err) != task.AgentUnavailable {
 		t.Errorf("an agent that is down: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := foundAgent(t, server.URL, nil).Cancel(ctx, turn("x")); err == nil {
+	if _, err := foundAgent(t, down, nil).Cancel(ctx, turn("x")); err == nil {
 		t.Error("no caller waits, and it was found")
 	}
 	if _, err := discovery.NewResolver(resolverConfig("ftp://x", nil)); err == nil {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path"
@@ -72,9 +73,14 @@ func TestDo(t *testing.T) {
 	if !TimedOut(e.Err) || e.Got() != "no complete answer: no answer within 1ms" {
 		t.Errorf("silence: %v", e.Got())
 	}
-	server.Close()
-	if e := do("/json", ""); !Unreachable(e.Err) {
-		t.Errorf("a closed server: %v", e.Err)
+	closed, err := net.Dial("tcp", server.Listener.Addr().String()) // no process can listen where a connection comes from
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed.Close()
+	e = client.Do(t.Context(), Request{Method: "POST", URL: "http://" + closed.LocalAddr().String()}, 10*time.Second)
+	if !Unreachable(e.Err) {
+		t.Errorf("a server that is down: %v", e.Err)
 	}
 }
 

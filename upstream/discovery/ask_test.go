@@ -5,6 +5,7 @@ package discovery
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aip-gateway/aip-gateway/internal/freeport"
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 )
@@ -109,9 +111,7 @@ func TestDiscoverWaits(t *testing.T) {
 }
 
 func TestDiscoverNoAgent(t *testing.T) {
-	srv := httptest.NewServer(&peer{})
-	url := srv.URL
-	srv.Close()
+	url := fmt.Sprint("http://127.0.0.1:", freeport.Closed(t))
 	for _, f := range []func(context.Context, Config) error{
 		func(ctx context.Context, c Config) error { _, err := Discover(ctx, c); return err },
 		func(ctx context.Context, c Config) error { _, err := FetchCard(ctx, c); return err },
