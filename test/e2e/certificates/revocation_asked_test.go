@@ -263,9 +263,8 @@ func TestRegistry(t *testing.T) {
 		}
 		<-r.Context().Done()
 	}))
-	defer server.Close()
+	t.Cleanup(server.Close)
 	s := site.New(t)
-	defer func() { s.Kill() }()
 	s.Start(revoking(s, root, agent, "registry "+server.URL))
 	site.Eventually(t, "the registry is followed", func() bool { return handshake(t, s, alice) == nil })
 	if err := handshake(t, s, carol); !isShut(err) {

@@ -154,7 +154,7 @@ func TestRevocationURL(t *testing.T) {
 	}
 	publish()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(*list.Load()) }))
-	defer server.Close()
+	t.Cleanup(server.Close)
 	s := site.New(t)
 	s.Start(revoking(s, root, agent.URL, "crl "+server.URL+"/list.crl", "max_age 20s"))
 	site.Eventually(t, "the list was fetched", func() bool { return handshake(t, s, bob) == nil })
@@ -198,7 +198,7 @@ func TestRevocationAsked(t *testing.T) {
 		json.NewEncoder(w).Encode(map[string]any{"serialNumber": serial, "certificateStatus": status,
 			"thisUpdate": time.Now().Add(-time.Minute), "nextUpdate": time.Now().Add(time.Hour)})
 	}))
-	defer server.Close()
+	t.Cleanup(server.Close)
 	s := site.New(t)
 	s.Start(revoking(s, root, agent.URL, "acps "+server.URL, "rate 10/m"))
 	_, err := connect(t, s, &tls.Config{Certificates: []tls.Certificate{alice}})

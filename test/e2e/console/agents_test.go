@@ -44,7 +44,7 @@ func TestConsoleShowsCards(t *testing.T) {
 			`"defaultOutputModes":["text"],"skills":[{"id":"plan","name":"Plan","description":"makes a plan",`+
 			`"tags":["travel","time"]}],"more":"of its own"}`, r.Host)
 	}))
-	defer agent.Close()
+	t.Cleanup(agent.Close)
 	began := time.Now()
 	s, console := consoleOf(t, agent.URL, "")
 	p := browser.Start(t).Open(1200, 800)

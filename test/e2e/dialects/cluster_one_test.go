@@ -111,7 +111,7 @@ func TestClusterIsOne(t *testing.T) {
 			notified[token] = append(notified[token], id)
 		}
 	}))
-	defer receiver.Close()
+	t.Cleanup(receiver.Close)
 	open, pushes := site.NewFakeAgent(t, site.Forward(address)), site.NewPushAgent(t)
 	backs := []*back{
 		{name: "go-10", dialect: "a2a", echo: "echo: hi", asks: "which colour?", slow: "slow 300",

@@ -235,7 +235,7 @@ func TestAACSkill(t *testing.T) {
 		site.WriteTask(w, h, "completed", "done")
 	})
 	agent := httptest.NewServer(mux)
-	defer agent.Close()
+	t.Cleanup(agent.Close)
 	issuer, aic := tokentest.New(t), string(site.Certificates(t).Leader.AIC)
 	a := &aacSite{issuer: issuer, aic: aic}
 	a.Site = site.Serve(t, site.Config{Options: "debug", Handle: `aip_gateway a2a/legacy ` + agent.URL + ` {
