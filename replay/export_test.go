@@ -2,5 +2,16 @@
 
 package replay
 
-// NewPackedMemory is NewMemory for a store that packs the heads of all logs but the one set last.
-func NewPackedMemory(s Settings) *Memory { return &Memory{index: NewIndex[memoryRecords](s, 1)} }
+import "encoding/binary"
+
+// NewPackedMemory is NewMemory for a store that packs all logs but the one set last.
+func NewPackedMemory(s Settings) *Memory {
+	var all []*memoryLog
+	return &Memory{index: NewIndex(s, 1, Packing[*memoryLog]{
+		Append: func(b []byte, l *memoryLog) []byte {
+			all = append(all, l)
+			return binary.AppendUvarint(b, uint64(len(all)-1))
+		},
+		Parse: func(p *Numbers) *memoryLog { return all[p.Next()] },
+	})}
+}

@@ -22,29 +22,48 @@ const (
 	base32Digits = "abcdefghijklmnopqrstuvwxyz234567"
 
 	uuidLength = 36
+	hyphens    = 8 // the digits of a UUID before its first hyphen
 )
+
+// isDigit has a bit for each form with a character as a digit.
+var isDigit = func() (all [256]uint8) {
+	for _, f := range []form{hex, base32} {
+		digits, _ := f.digits()
+		for _, c := range []byte(digits) {
+			all[c] |= 1 << f
+		}
+	}
+	return all
+}()
 
 // formOf returns the shortest form of a text.
 func formOf(text []byte) form {
-	isHex, isUUID, isBase32 := true, len(text) == uuidLength, true
-	for i, c := range text {
-		digit := c >= '0' && c <= '9' || c >= 'a' && c <= 'f'
-		isHex = isHex && digit
-		isBase32 = isBase32 && (c >= 'a' && c <= 'z' || c >= '2' && c <= '7')
-		if hyphen(i) {
-			digit = c == '-'
-		}
-		if isUUID = isUUID && digit; !isHex && !isUUID && !isBase32 {
+	if isUUID(text) {
+		return uuid
+	}
+	forms := uint8(1<<hex | 1<<base32)
+	for _, c := range text {
+		if forms &= isDigit[c]; forms == 0 {
 			return asIs
 		}
 	}
-	switch {
-	case isUUID:
-		return uuid
-	case isHex:
+	if forms&(1<<hex) != 0 {
 		return hex
 	}
 	return base32
+}
+
+// isUUID reports whether a text has the form of a UUID.
+func isUUID(text []byte) bool {
+	if len(text) != uuidLength || text[8] != '-' || text[13] != '-' || text[18] != '-' || text[23] != '-' {
+		return false
+	}
+	for i, c := range text {
+		if isDigit[c]&(1<<hex) == 0 && !hyphen(i) {
+			return false
+		}
+	}
+	return true
 }
 
 // hyphen reports whether a UUID has a hyphen at a place.
@@ -83,23 +102,39 @@ func (f form) append(b, text []byte) []byte {
 }
 
 // read appends a text of n bytes to b, in its form at the beginning of short. It returns the rest of short.
-func (f form) read(b []byte, short string, n int) ([]byte, string) {
+func (f form) read(b, short []byte, n int) (_, left []byte) {
 	if f == asIs {
 		return append(b, short[:n]...), short[n:]
 	}
-	digits, bits := f.digits()
+	if f != base32 {
+		return readHex(b, short, n, f == uuid)
+	}
 	rest, has, at := 0, 0, 0
-	for i := range n {
-		if f == uuid && hyphen(i) {
-			b = append(b, '-')
-			continue
-		}
-		if has < bits {
+	for range n {
+		if has < 5 {
 			rest, has, at = rest<<8|int(short[at]), has+8, at+1
 		}
-		has -= bits
-		b = append(b, digits[rest>>has])
+		has -= 5
+		b = append(b, base32Digits[rest>>has])
 		rest &= 1<<has - 1
 	}
 	return b, short[at:]
+}
+
+// readHex is read for digits of 4 bits.
+func readHex(b, short []byte, n int, hyphens bool) (_, left []byte) {
+	at := 0
+	for i := range n {
+		if hyphens && hyphen(i) {
+			b = append(b, '-')
+			continue
+		}
+		digit := short[at/2] >> 4
+		if at%2 != 0 {
+			digit = short[at/2] & 15
+		}
+		b = append(b, hexDigits[digit])
+		at++
+	}
+	return b, short[(at+1)/2:]
 }

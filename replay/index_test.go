@@ -11,18 +11,24 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// nothing packs nothing.
+var nothing = Packing[struct{}]{
+	Append: func(b []byte, _ struct{}) []byte { return b },
+	Parse:  func(*Numbers) (none struct{}) { return none },
+}
+
 // TestDueCost finds the due logs by few comparisons among many logs due later.
 func TestDueCost(t *testing.T) {
-	x := NewIndex[struct{}](Settings{}, 1)
+	x := NewIndex(Settings{}, 1, nothing)
 	now := time.Now()
 	const n = 1 << 14
 	for i := range n {
 		at := now.Add(time.Duration(i*7919%n) * time.Second)
-		x.Set(&Indexed[struct{}]{Name: fmt.Sprintf("t%05d", i)}, Head{DueAt: at}, 1, time.Time{})
+		x.Set(fmt.Sprintf("t%05d", i), struct{}{}, Head{DueAt: at}, 1, time.Time{})
 	}
 	compared := 0
 	compare := x.due.compare
-	x.due.compare = func(a, b place[struct{}]) int { compared++; return compare(a, b) }
+	x.due.compare = func(a, b place) int { compared++; return compare(a, b) }
 	lock := func(context.Context) error { return nil }
 	for i := range 100 {
 		from := now.Add(time.Duration(i*n/100) * time.Second)
@@ -45,30 +51,26 @@ func TestDueCost(t *testing.T) {
 // TestLateExpiry: an ended log kept for centuries is not dropped before, pinned or not, and makes room if it must.
 func TestLateExpiry(t *testing.T) {
 	const centuries = 290 * 365 * 24 * time.Hour
-	x := NewIndex[struct{}](Settings{Retention: centuries, PinFor: centuries, MaxSize: 5}, 1)
+	x := NewIndex(Settings{Retention: centuries, PinFor: centuries, MaxSize: 5}, 1, nothing)
 	now := time.Now()
-	set := func(name string, h Head) *Indexed[struct{}] {
-		l := &Indexed[struct{}]{Name: name}
-		x.Set(l, h, 2, time.Time{})
-		return l
-	}
-	pinned, other := set("pinned", Head{Ended: now}), set("other", Head{Ended: now})
+	set := func(name string, h Head) { x.Set(name, struct{}{}, h, 2, time.Time{}) }
+	set("pinned", Head{Ended: now})
+	set("other", Head{Ended: now})
 	set("pins", Head{Lists: []Listing{Pin("pinned", 0)}})
-	if l := x.Expired(now.AddDate(100, 0, 0)); l != nil {
-		t.Errorf("after a century %q is dropped", l.Name)
+	if log, ok := x.Expired(now.AddDate(100, 0, 0)); ok {
+		t.Errorf("after a century %q is dropped", log)
 	}
-	if l := x.Surplus(0, nil, now); l != nil {
-		t.Errorf("%q is dropped, although there is room", l.Name)
+	if log, ok := x.Surplus(0, "", now); ok {
+		t.Errorf("%q is dropped, although there is room", log)
 	}
 	set("third", Head{Ended: now})
-	x.Touch(other)
-	x.Touch(pinned)
+	x.Use("other")
+	x.Use("pinned")
 	for _, want := range []string{"third", "other", "pinned"} {
 		x.Configure(Settings{Retention: centuries, PinFor: centuries, MaxSize: 1})
-		l := x.Surplus(0, nil, now)
-		if l == nil || l.Name != want {
-			t.Fatalf("%v is dropped, want %q", l, want)
+		if log, _ := x.Surplus(0, "", now); log != want {
+			t.Fatalf("%q is dropped, want %q", log, want)
 		}
-		x.Remove(l)
+		x.Remove(want)
 	}
 }

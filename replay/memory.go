@@ -19,18 +19,16 @@ import (
 type Memory struct {
 	mu     sync.Mutex // guards all below, and every memoryLog
 	closed bool
-	index  *Index[memoryRecords]
+	index  *Index[*memoryLog]
 }
 
-// memoryLog is one log of a Memory.
-type memoryLog = Indexed[memoryRecords]
-
-// memoryRecords is the data of a log in a Memory beside its head.
-type memoryRecords struct {
+// memoryLog is the data of a log in a Memory beside its head.
+type memoryLog struct {
 	snapshot []byte
 	records  []Record  // those kept, oldest first
 	waiters  Waiters   // of the caught-up readers
 	readers  Positions // of all readers
+	dropped  bool
 }
 
 // The rough sizes of a log, a record and a place in a list beside their bytes: the structures, the map entries, the
@@ -48,7 +46,7 @@ const smallLog = 4 << 10
 const readPage = 256
 
 // NewMemory returns an empty Memory.
-func NewMemory(s Settings) *Memory { return &Memory{index: NewIndex[memoryRecords](s, 0)} }
+func NewMemory(s Settings) *Memory { return &Memory{index: NewIndex(s, 0, Packing[*memoryLog]{})} }
 
 // enter locks m and drops the expired logs. If it returns an error, m is not locked.
 func (m *Memory) enter(ctx context.Context) error {
@@ -61,10 +59,18 @@ func (m *Memory) enter(ctx context.Context) error {
 		return ErrClosed
 	}
 	now := time.Now()
-	for l := m.index.Expired(now); l != nil; l = m.index.Expired(now) {
-		m.index.Remove(l)
+	for log, ok := m.index.Expired(now); ok; log, ok = m.index.Expired(now) {
+		m.drop(log)
 	}
 	return nil
+}
+
+// drop drops a log. m.mu is held.
+func (m *Memory) drop(log string) {
+	if l, ok := m.index.Value(log); ok {
+		l.dropped = true
+		m.index.Remove(log)
+	}
 }
 
 // Load implements Store.
@@ -73,12 +79,11 @@ func (m *Memory) Load(ctx context.Context, log string) (Head, []byte, []Record, 
 		return Head{}, nil, nil, err
 	}
 	defer m.mu.Unlock()
-	l := m.index.Get(log)
-	if l == nil {
+	l, ok := m.index.Use(log)
+	if !ok {
 		return Head{}, nil, nil, ErrNotFound
 	}
-	m.index.Touch(l)
-	return m.index.Head(l), l.Value.snapshot, l.Value.page(0, len(l.Value.records)), nil
+	return l.Head, l.Value.snapshot, l.Value.page(0, len(l.Value.records)), nil
 }
 
 // Head implements Store. It is a use of the log, as Load is.
@@ -87,22 +92,21 @@ func (m *Memory) Head(ctx context.Context, log string) (Head, error) {
 		return Head{}, err
 	}
 	defer m.mu.Unlock()
-	l := m.index.Get(log)
-	if l == nil {
+	l, ok := m.index.Use(log)
+	if !ok {
 		return Head{}, ErrNotFound
 	}
-	m.index.Touch(l)
-	return m.index.Head(l), nil
+	return l.Head, nil
 }
 
 // page returns at most n records after a number. They are a part of l.records; its elements never change.
-func (l *memoryRecords) page(after uint64, n int) []Record {
+func (l *memoryLog) page(after uint64, n int) []Record {
 	rest := l.records[l.upTo(after):]
 	return slices.Clip(rest[:min(n, len(rest))])
 }
 
 // upTo returns the number of records with numbers up to seq.
-func (l *memoryRecords) upTo(seq uint64) int {
+func (l *memoryLog) upTo(seq uint64) int {
 	n, _ := slices.BinarySearchFunc(l.records, seq+1, func(r Record, seq uint64) int { return cmp.Compare(r.Seq, seq) })
 	return n
 }
@@ -112,7 +116,7 @@ func (l *memoryRecords) upTo(seq uint64) int {
 func (m *Memory) Append(ctx context.Context, a Append) error {
 	l, err := m.append(ctx, &a)
 	if err == nil && (len(a.Records) > 0 || a.End || a.Drop) {
-		l.Value.waiters.Appended()
+		l.waiters.Appended()
 	}
 	return err
 }
@@ -122,32 +126,30 @@ func (m *Memory) append(ctx context.Context, a *Append) (*memoryLog, error) {
 		return nil, err
 	}
 	defer m.mu.Unlock()
-	l := m.index.Get(a.Log)
-	if l == nil {
-		l = &memoryLog{Name: a.Log}
+	was, ok := m.index.Get(a.Log)
+	l, before := was.Value, was.Head
+	if !ok {
+		l = &memoryLog{}
 	}
-	before := m.index.Head(l)
 	head, err := a.Next(before, time.Now())
 	if err != nil {
 		return nil, err
 	}
 	if a.Drop {
-		if m.index.Get(a.Log) == l {
-			m.index.Remove(l)
-		}
+		m.drop(a.Log)
 		return l, nil
 	}
 
-	kept, added := l.Value.records, a.Records
+	kept, added := l.records, a.Records
 	first := head.Last + 1 - uint64(len(added)) // number of the first of added
-	if trimmed := l.Value.upTo(head.First - 1); trimmed > 0 {
+	if trimmed := l.upTo(head.First - 1); trimmed > 0 {
 		kept = slices.Clone(kept[trimmed:]) // frees the dropped ones
 	}
 	if head.First > first {
 		added = added[min(head.First-first, uint64(len(added))):]
 		first = head.First
 	}
-	snapshot := l.Value.snapshot
+	snapshot := l.snapshot
 	if head.First > max(before.First, 1) {
 		snapshot = bytes.Clone(a.Snapshot)
 		head.Bytes = 0
@@ -163,7 +165,7 @@ func (m *Memory) append(ctx context.Context, a *Append) (*memoryLog, error) {
 	for _, in := range a.Lists {
 		size += listOverhead + int64(len(in.List)+len(in.Label))
 	}
-	if grows := size - l.Size(); grows > 0 && !a.End && m.index.Open()+grows > m.index.Settings().Capacity {
+	if grows := size - was.Size; grows > 0 && !a.End && m.index.Open()+grows > m.index.Settings().Capacity {
 		return nil, ErrFull
 	}
 
@@ -171,18 +173,18 @@ func (m *Memory) append(ctx context.Context, a *Append) (*memoryLog, error) {
 	for i, data := range added {
 		kept = append(kept, Record{Seq: first + uint64(i), Data: bytes.Clone(data)})
 	}
-	l.Value.snapshot, l.Value.records = snapshot, kept
-	m.index.Set(l, head, size, time.Time{})
-	m.evict(l)
+	l.snapshot, l.records = snapshot, kept
+	m.index.Set(a.Log, l, head, size, time.Time{})
+	m.evict(a.Log)
 	return l, nil
 }
 
 // evict drops ended logs until all logs fit into Capacity, and the ended ones into MaxSize. set is the log just
 // appended to, if any.
-func (m *Memory) evict(set *memoryLog) {
+func (m *Memory) evict(set string) {
 	now, capacity := time.Now(), m.index.Settings().Capacity
-	for l := m.index.Surplus(capacity, set, now); l != nil; l = m.index.Surplus(capacity, set, now) {
-		m.index.Remove(l)
+	for log, ok := m.index.Surplus(capacity, set, now); ok; log, ok = m.index.Surplus(capacity, set, now) {
+		m.drop(log)
 	}
 }
 
@@ -206,7 +208,7 @@ func (m *Memory) Configure(s Settings) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.index.Configure(s)
-	m.evict(nil)
+	m.evict("")
 }
 
 // Due implements Store.
@@ -228,10 +230,15 @@ func (m *Memory) Listed(ctx context.Context, list string, after ListedLog) iter.
 func (m *Memory) Close() error {
 	m.mu.Lock()
 	m.closed = true
-	logs := m.index.Clear()
+	var logs []*memoryLog
+	for log := range m.index.Names() {
+		l, _ := m.index.Value(log)
+		logs = append(logs, l)
+	}
+	m.index.Clear()
 	m.mu.Unlock()
 	for _, l := range logs {
-		l.Value.waiters.Call()
+		l.waiters.Call()
 	}
 	return nil
 }

@@ -30,20 +30,21 @@ func (r *memoryReader) Next(ctx context.Context, _ Reserve) ([]Record, bool, err
 	}
 	defer m.mu.Unlock()
 	if r.log == nil {
-		if r.log = m.index.Get(r.name); r.log != nil {
-			r.log.Value.readers.Join(&r.position, r.after)
+		if l, ok := m.index.Value(r.name); ok {
+			r.log = l
+			l.readers.Join(&r.position, r.after)
 		}
 	}
 	l := r.log
-	if l == nil || l.Dropped() {
+	if l == nil || l.dropped {
 		return nil, false, ErrNotFound
 	}
-	m.index.Touch(l)
-	head := m.index.Head(l)
+	in, _ := m.index.Use(r.name)
+	head := in.Head
 	if err := head.Reach(r.after); err != nil {
 		return nil, false, err
 	}
-	page := l.Value.page(r.after, readPage)
+	page := l.page(r.after, readPage)
 	if len(page) == 0 {
 		if !head.Ended.IsZero() {
 			return nil, false, io.EOF
@@ -63,7 +64,7 @@ func (r *memoryReader) Wake(f func()) {
 	case r.log == nil:
 		f()
 	default:
-		r.log.Value.waiters.Add(&r.waiter, f)
+		r.log.waiters.Add(&r.waiter, f)
 		if r.ready() && r.waiter.Remove() {
 			f()
 		}
@@ -72,14 +73,14 @@ func (r *memoryReader) Wake(f func()) {
 
 // ready reports whether Next has something to return.
 func (r *memoryReader) ready() bool {
-	m, l := r.store, r.log
+	m := r.store
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed || l.Dropped() {
+	if m.closed || r.log.dropped {
 		return true
 	}
-	head := m.index.Head(l)
-	return !head.Ended.IsZero() || head.Last != r.after
+	l, _ := m.index.Get(r.name)
+	return !l.Head.Ended.IsZero() || l.Head.Last != r.after
 }
 
 // Rewind implements Reader.
@@ -101,6 +102,6 @@ func (r *memoryReader) Close() {
 func (m *Memory) Unread(log string, seq uint64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l := m.index.Get(log)
-	return l != nil && l.Value.readers.Unread(m.index.Head(l).First, seq)
+	l, ok := m.index.Get(log)
+	return ok && l.Value.readers.Unread(l.Head.First, seq)
 }

@@ -5,12 +5,14 @@ package replay
 import (
 	"encoding/binary"
 	"math"
+	"math/bits"
 )
 
 // A shortened text is a series of steps. Each appends some bytes to the text, and then a copy of some of the bytes
 // before. The first byte of a step has both numbers of bytes, four bits each; numbers too large for that follow, the
-// first one with its form. Then come the bytes, and the place of the copy. The text may have another one before it, to
-// copy from.
+// first one with its form. Then come the bytes, and the place of the copy. The text may have another one before it, the
+// model: what is copied from there is mostly at the place in line with the last copy from there, and the difference to
+// that place is written. Otherwise it is the distance back.
 
 const (
 	// leastCopy is the least number of bytes of a copy. A copy takes two bytes or three, and in ids few bytes are the same
@@ -35,28 +37,29 @@ func (m *matches) add(text []byte, from, to int) {
 	}
 }
 
-// shorten appends the text from begin on, shortened, to b. known has places of the text before first, and what is
-// between is known, too.
-func shorten(b, text []byte, first, begin int, known *matches) []byte {
+// shorten appends the text from begin on, shortened, to b. Known are places in the model before it, and what is between
+// the two is known, too.
+func shorten(b, text []byte, begin int, line line, known *matches) []byte {
 	if len(text) >= math.MaxUint16 {
 		return appendStep(b, text[begin:], 0, 0)
 	}
 	var own matches
-	own.add(text, first, begin)
+	own.add(text, line.model, begin)
 	done := begin
 	for i := begin; i+leastCopy <= len(text); {
 		h := hashOf(text[i:])
-		from, n := longest(text, i, int(own[h])-1, int(known[h])-1)
+		from, n := longest(text, i, line.at(i), int(own[h])-1, int(known[h])-1)
+		n = beforeUUID(text, i, n)
 		if n < leastCopy {
 			own[h] = uint16(i + 1)
 			i++
 			continue
 		}
 		// The end of a UUID may be the same as that of another one by chance. As a whole it is shorter.
-		if left := uuidLength - (i - done); left > 0 && n-left >= leastCopy && formOf(text[done:i+left]) == uuid {
+		if left := uuidLength - (i - done); left > 0 && n-left >= leastCopy && isUUID(text[done:i+left]) {
 			i, from, n = i+left, from+left, n-left
 		}
-		b = appendStep(b, text[done:i], from, n)
+		b = appendStep(b, text[done:i], line.encode(from, i), n)
 		own.add(text, i, i+n)
 		i += n
 		done = i
@@ -67,11 +70,71 @@ func shorten(b, text []byte, first, begin int, known *matches) []byte {
 	return b
 }
 
-// longest returns which of two places has more bytes that are the same as those at i, and their number.
+// line is how a text is in line with its model: a place in the text with one so many bytes before it.
+type line struct {
+	model int // its length
+	ahead int
+}
+
+// at returns the place in the model in line with one in the text; -1 for none.
+func (l *line) at(i int) int {
+	if at := i - l.ahead; at < l.model {
+		return at
+	}
+	return -1
+}
+
+// encode returns the place of a copy for the place i as it is written.
+func (l *line) encode(from, i int) uint64 {
+	if from >= l.model {
+		return uint64(i-from)<<1 | 1
+	}
+	by := from - (i - l.ahead)
+	l.ahead = i - from
+	return uint64(uint32(by<<1)^uint32(by>>31)) << 1
+}
+
+// decode returns the place that encode was given.
+func (l *line) decode(n uint64, i int) (from int) {
+	if n&1 != 0 {
+		return i - int(n>>1)
+	}
+	n >>= 1
+	from = i - l.ahead + int(int32(uint32(n)>>1)^-int32(n&1))
+	l.ahead = i - from
+	return from
+}
+
+// beforeUUID returns the number of the n bytes at i before a UUID. The first digits of a UUID may be the same as those
+// of another one by chance, and as a whole it is shorter.
+func beforeUUID(text []byte, i, n int) int {
+	if n < leastCopy {
+		return n
+	}
+	for k := 1; k < hyphens && k <= n && i+n-k+uuidLength <= len(text); k++ {
+		if isUUID(text[i+n-k : i+n-k+uuidLength]) {
+			return n - k
+		}
+	}
+	return n
+}
+
+// longest returns which of some places before i has most bytes that are the same as those at i, and their number.
 func longest(text []byte, i int, places ...int) (from, most int) {
 	for _, at := range places {
+		if at < 0 || at >= i || i+most >= len(text) || text[at+most] != text[i+most] {
+			continue // it has no more than the one before
+		}
 		n := 0
-		for at >= 0 && i+n < len(text) && text[at+n] == text[i+n] {
+		for i+n+8 <= len(text) {
+			differ := binary.LittleEndian.Uint64(text[at+n:]) ^ binary.LittleEndian.Uint64(text[i+n:])
+			if differ != 0 {
+				n += bits.TrailingZeros64(differ) / 8
+				break
+			}
+			n += 8
+		}
+		for i+n < len(text) && text[at+n] == text[i+n] {
 			n++
 		}
 		if n > most {
@@ -81,8 +144,8 @@ func longest(text []byte, i int, places ...int) (from, most int) {
 	return from, most
 }
 
-// appendStep appends a step. n is 0 for no copy.
-func appendStep(b, text []byte, from, n int) []byte {
+// appendStep appends a step. n is 0 for no copy, and place is that of line.encode.
+func appendStep(b, text []byte, place uint64, n int) []byte {
 	size := n
 	if n > 0 {
 		size = n - leastCopy + 1
@@ -98,44 +161,34 @@ func appendStep(b, text []byte, from, n int) []byte {
 	}
 	b = as.append(b, text)
 	if n > 0 {
-		b = binary.AppendUvarint(b, uint64(from))
+		b = binary.AppendUvarint(b, place)
 	}
 	return b
 }
 
-// lengthen appends a shortened text to b, the text before it.
-func lengthen(b []byte, short string) []byte {
-	for short != "" {
-		first := short[0]
-		short = short[1:]
+// lengthen appends a shortened text to b, what was before it.
+func lengthen(b, short []byte, line line) []byte {
+	p := Numbers{Rest: short}
+	for len(p.Rest) > 0 {
+		first := p.Rest[0]
+		p.Rest = p.Rest[1:]
 		plain, size, as := int(first>>4), int(first&largeStep), asIs
 		if plain == largeStep {
-			n := next(&short)
+			n := int(p.Next())
 			plain, as = plain+n>>formBits, form(n&(1<<formBits-1))
 		}
 		if size == largeStep {
-			size += next(&short)
+			size += int(p.Next())
 		}
-		b, short = as.read(b, short, plain)
+		b, p.Rest = as.read(b, p.Rest, plain)
 		if size == 0 {
 			continue
 		}
-		from := next(&short)
+		from := line.decode(p.Next(), len(b))
 		for n := size + leastCopy - 1; n > 0; n-- { // a copy may reach into itself
 			b = append(b, b[from])
 			from++
 		}
 	}
 	return b
-}
-
-// next takes a number written by binary.AppendUvarint from a text.
-func next(text *string) (n int) {
-	for shift := 0; ; shift += 7 {
-		c := (*text)[0]
-		*text = (*text)[1:]
-		if n |= int(c&0x7f) << shift; c < 0x80 {
-			return n
-		}
-	}
 }

@@ -22,7 +22,7 @@ type catalog struct {
 }
 
 func newCatalog(st *stream) *catalog {
-	return &catalog{st: st, index: replay.NewIndex[entry](st.config.Settings, awake), dropped: make(map[string]uint64)}
+	return &catalog{st: st, index: newIndex(st.config.Settings), dropped: make(map[string]uint64)}
 }
 
 // take takes the next head of the stream, or one that a lagging replica still has.
@@ -31,19 +31,19 @@ func (c *catalog) take(ctx context.Context, m message) error {
 	if err != nil {
 		return err
 	}
-	l := c.index.Get(name)
-	if m.seq < c.dropped[name] || l != nil && m.seq <= l.Value.seq {
+	was, found := c.index.Value(name)
+	if m.seq < c.dropped[name] || found && m.seq <= was.seq {
 		return nil
 	}
 	if len(m.data) == 0 {
 		c.dropped[name] = m.seq
-		c.unload(name)
+		c.index.Remove(name)
 		return nil
 	}
 	data, err := c.st.whole(ctx, m)
 	if errors.Is(err, errNoMessage) {
 		if err = c.replaced(ctx, m); err == nil {
-			c.unload(name)
+			c.index.Remove(name)
 			return nil
 		}
 	}
@@ -54,15 +54,11 @@ func (c *catalog) take(ctx context.Context, m message) error {
 	if err != nil {
 		return fmt.Errorf("the log %.100q: %w", name, err)
 	}
-	if l != nil && l.Value.begun != h.begun { // the log before was dropped
-		c.unload(name)
-		l = nil
+	if found && was.begun != h.begun { // the log before was dropped
+		c.index.Remove(name)
 	}
-	if l == nil {
-		l = &indexed{Name: name}
-	}
-	l.Value = entry{begun: h.begun, seq: m.seq, snapshot: h.snapshot, inline: h.inline.first}
-	c.index.Set(l, h.Head, sizeOf(name, &h), h.expires)
+	h.seq = m.seq
+	c.index.Set(name, h.entry(), h.Head, sizeOf(name, &h), h.expires)
 	return nil
 }
 
@@ -77,13 +73,6 @@ func (c *catalog) replaced(ctx context.Context, m message) error {
 		err = c.st.unavailable()
 	}
 	return err
-}
-
-// unload takes a log out of the index, if it is there.
-func (c *catalog) unload(name string) {
-	if l := c.index.Get(name); l != nil {
-		c.index.Remove(l)
-	}
 }
 
 // readOn reads the heads written since, as the leader has them. The leader must have a message, or a later one: so no
@@ -136,8 +125,8 @@ func (c *catalog) compare(ctx context.Context, least uint64) error {
 			break
 		}
 	}
-	for l := range c.index.All() {
-		subject := c.st.headSubject(l.Name)
+	for log := range c.index.Names() {
+		subject := c.st.headSubject(log)
 		if there[subject] {
 			continue
 		}
@@ -147,7 +136,7 @@ func (c *catalog) compare(ctx context.Context, least uint64) error {
 			return err
 		}
 		if len(alone) == 0 {
-			c.index.Remove(l)
+			c.index.Remove(log)
 		}
 	}
 	return nil

@@ -102,8 +102,8 @@ func (st *stream) left(s *Store) {
 }
 
 // drop has the readers of a log find it gone. It returns them; nil for none.
-func (st *stream) drop(l *indexed) *followed {
-	f := st.follower(l.Name)
+func (st *stream) drop(log string) *followed {
+	f := st.follower(log)
 	if f != nil {
 		f.gone()
 	}
@@ -111,8 +111,8 @@ func (st *stream) drop(l *indexed) *followed {
 }
 
 // appended has the readers of a log see an append of this process. It returns them; nil for none.
-func (st *stream) appended(l *indexed, h *head, records [][]byte) *followed {
-	f := st.follower(l.Name)
+func (st *stream) appended(log string, h *head, records [][]byte) *followed {
+	f := st.follower(log)
 	if f == nil {
 		return nil
 	}

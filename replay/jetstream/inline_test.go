@@ -296,7 +296,10 @@ func TestInlineBehind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.DeleteMsg(t.Context(), owner.index.Get("log").Value.seq); err != nil {
+	owner.mu.Lock()
+	l, _ := owner.index.Value("log")
+	owner.mu.Unlock()
+	if err := stream.DeleteMsg(t.Context(), l.seq); err != nil {
 		t.Fatal(err)
 	}
 	err = owner.Append(t.Context(), replay.Append{Log: "log", Expect: 1, Records: [][]byte{{2}}})

@@ -117,7 +117,7 @@ func (s *Store) tidyOnce() error {
 				return err
 			}
 			s.mu.Lock()
-			known := s.index.Get(name) != nil
+			_, known := s.index.Value(name)
 			s.mu.Unlock()
 			if known {
 				continue

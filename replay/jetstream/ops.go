@@ -22,9 +22,10 @@ type op struct {
 	done  chan struct{}
 	err   error
 
-	log      *indexed // the log to write to
-	dropped  string   // by the store: the name of the log
-	marks    uint64   // the sequence; 0 for no mark
+	entry    entry  // of the log before the append
+	first    uint64 // number of its first record
+	dropped  string // by the store: the name of the log
+	marks    uint64 // the sequence; 0 for no mark
 	values   []value
 	head     head
 	size     int64

@@ -27,12 +27,12 @@ func (s *Store) prepare(o *op, now time.Time) error {
 		return err
 	}
 	a := o.a
-	l := s.index.Get(a.Log)
-	if l == nil {
-		l = &indexed{Name: a.Log, Value: entry{begun: s.last}} // no message of a former log comes after it
+	l, found := s.index.Get(a.Log)
+	if !found {
+		l.Value.begun = s.last // no message of a former log comes after it
 	}
-	o.log = l
-	before := s.index.Head(l)
+	before := l.Head
+	o.entry, o.first = l.Value, before.First
 	next, err := a.Next(before, now)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (s *Store) prepare(o *op, now time.Time) error {
 // inline returns the records of the head before an op and those of the op, without those dropped by it. first is the
 // number of the first one of the op.
 func inline(o *op, before, next *replay.Head, first uint64, records [][]byte) (inlined, error) {
-	if o.log.Value.inline == 0 {
+	if o.entry.inline == 0 {
 		return inlined{}.with(0, first, records), nil
 	}
 	if o.base.revision != before.Revision {

@@ -382,12 +382,14 @@ func TestStandbyBegunAgain(t *testing.T) {
 	}
 	owner = claim(t, next, 0, "b")
 	defer owner.Close()
-	l := owner.index.Get("again")
-	if l == nil || !l.Expires().IsZero() {
+	owner.mu.Lock()
+	defer owner.mu.Unlock()
+	l, found := owner.index.Get("again")
+	if !found || !l.Expires.IsZero() {
 		t.Fatalf("the log, or none, is to be dropped: %+v", l)
 	}
-	if open := owner.index.Open(); open != l.Size() {
-		t.Errorf("the open logs have %d bytes, want %d", open, l.Size())
+	if open := owner.index.Open(); open != l.Size {
+		t.Errorf("the open logs have %d bytes, want %d", open, l.Size)
 	}
 }
 
@@ -442,7 +444,7 @@ func TestMissingPart(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := newCatalog(s.shards[0])
-	if err := c.take(t.Context(), m); err != nil || c.index.Get("log") == nil {
+	if err := c.take(t.Context(), m); err != nil || c.index.Len() == 0 {
 		t.Fatalf("the log: %v", err)
 	}
 	stream, err := s.js.Stream(t.Context(), owner.st.name)

@@ -4,6 +4,7 @@ package jetstream
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"iter"
 	"slices"
@@ -54,7 +55,24 @@ type entry struct {
 // awake is the number of logs of a shard whose heads are kept ready: more than those appended to within a moment.
 const awake = 256
 
-type indexed = replay.Indexed[entry]
+// entry returns what is of a head in an entry.
+func (h *head) entry() entry { return entry{h.begun, h.seq, h.snapshot, h.inline.first} }
+
+func newIndex(s replay.Settings) *replay.Index[entry] { return replay.NewIndex(s, awake, packing) }
+
+// packing packs entries.
+var packing = replay.Packing[entry]{
+	Append: func(b []byte, e entry) []byte {
+		b = binary.AppendUvarint(b, e.begun)
+		b = binary.AppendUvarint(b, e.seq-e.begun)
+		b = binary.AppendUvarint(b, e.snapshot)
+		return binary.AppendUvarint(b, e.inline)
+	},
+	Parse: func(p *replay.Numbers) entry {
+		begun := p.Next()
+		return entry{begun, begun + p.Next(), p.Next(), p.Next()}
+	},
+}
 
 func signal(c chan struct{}) {
 	select {
@@ -108,16 +126,16 @@ func (s *Store) dropExpired() {
 	now := time.Now()
 	dropped := false
 	for s.mayDrop() {
-		l := s.index.Expired(now)
-		if l == nil {
-			l = s.index.Surplus(0, nil, now)
+		log, ok := s.index.Expired(now)
+		if !ok {
+			log, ok = s.index.Surplus(0, "", now)
 		}
-		if l == nil {
+		if !ok {
 			break
 		}
-		s.remove(l)
-		s.st.drop(l)
-		s.queue = append(s.queue, &op{dropped: l.Name, done: make(chan struct{})})
+		s.remove(log)
+		s.st.drop(log)
+		s.queue = append(s.queue, &op{dropped: log, done: make(chan struct{})})
 		dropped = true
 	}
 	if dropped {
@@ -202,43 +220,42 @@ func (s *Store) apply(o *op, seq uint64) {
 		return
 	}
 	s.st.appends.Add(time.Since(o.begun))
-	l := o.log
+	log := o.a.Log
 	if o.a.Drop {
-		if s.index.Get(l.Name) == l {
-			s.remove(l)
-			o.awake = s.st.drop(l)
+		if _, found := s.index.Value(log); found {
+			s.remove(log)
+			o.awake = s.st.drop(log)
 		}
-		s.dropped(l.Name, seq)
+		s.dropped(log, seq)
 		return
 	}
-	first := max(s.index.Head(l).First, 1)
-	within := l.Value.inline > 0 && l.Value.inline <= first // all records were in the head
+	first := max(o.first, 1)
+	within := o.entry.inline > 0 && o.entry.inline <= first // all records were in the head
 	trimmed := o.head.First > first && !within
 	o.head.seq = seq
-	l.Value.seq, l.Value.snapshot, l.Value.inline = seq, o.head.snapshot, o.head.inline.first
 	if o.head.inline.first > 0 && !o.a.End {
-		s.recent.Add(l.Name, o.head.inline.data)
+		s.recent.Add(log, o.head.inline.data)
 	} else {
-		s.recent.Remove(l.Name)
+		s.recent.Remove(log)
 	}
-	s.index.Set(l, o.head.Head, o.size, o.head.expires)
+	s.index.Set(log, o.head.entry(), o.head.Head, o.size, o.head.expires)
 	if trimmed {
-		s.later(purge{s.st.prefix + token(l.Name) + ".r.>", o.trim.before})
+		s.later(purge{s.st.prefix + token(log) + ".r.>", o.trim.before})
 	}
 	records := o.a.Records
 	if o.answered.Load() {
 		records = nil // they are the writer's again
 	}
-	if f := s.st.appended(l, &o.head, records); f != nil && (len(o.a.Records) > 0 || o.a.End) {
+	if f := s.st.appended(log, &o.head, records); f != nil && (len(o.a.Records) > 0 || o.a.End) {
 		o.awake = f
 	}
 	s.dropExpired()
 }
 
 // remove takes a log out of what the store knows. s.mu is held.
-func (s *Store) remove(l *indexed) {
-	s.index.Remove(l)
-	s.recent.Remove(l.Name)
+func (s *Store) remove(log string) {
+	s.index.Remove(log)
+	s.recent.Remove(log)
 }
 
 // fence ends the store because another node has claimed the shard.
@@ -296,13 +313,12 @@ func (s *Store) headOf(ctx context.Context, log string) (head, error) {
 
 // known returns the head of a log, if there is one. s.mu is held.
 func (s *Store) known(log string) (_ head, found bool) {
-	l := s.index.Get(log)
-	if l == nil {
+	l, found := s.index.Use(log)
+	if !found {
 		return head{}, false
 	}
-	s.index.Touch(l)
 	data, _ := s.recent.Get(log)
-	return head{Head: s.index.Head(l), seq: l.Value.seq, begun: l.Value.begun, snapshot: l.Value.snapshot,
+	return head{Head: l.Head, seq: l.Value.seq, begun: l.Value.begun, snapshot: l.Value.snapshot,
 		inline: inlined{l.Value.inline, data}}, true
 }
 
@@ -325,14 +341,10 @@ func (s *Store) Read(log string, after uint64) replay.Reader {
 // Unread implements replay.Store.
 func (s *Store) Unread(log string, seq uint64) bool {
 	s.mu.Lock()
-	l := s.index.Get(log)
-	first := uint64(0)
-	if l != nil {
-		first = s.index.Head(l).First
-	}
+	l, found := s.index.Get(log)
 	s.mu.Unlock()
 	f := s.st.follower(log)
-	return l != nil && f != nil && f.readers.Unread(first, seq)
+	return found && f != nil && f.readers.Unread(l.Head.First, seq)
 }
 
 // Due implements replay.Store.
