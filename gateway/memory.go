@@ -127,7 +127,7 @@ func (x *exchange) releaseBody() {
 		x.req = translate.Request{Request: jsonrpc.Request{ID: bytes.Clone(x.req.ID)}}
 		x.in.Body = nil
 	}
-	x.in.memory.Take(x.call.Message.Size())
+	x.in.memory.Take(x.call.Message.Size() + x.call.Message.SpellingSize())
 }
 
 // execute executes the call, and takes the memory for its answer.

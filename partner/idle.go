@@ -59,6 +59,7 @@ func (c *idleTasks) put(tk *activeTask) {
 		return
 	}
 	tk.loaded, tk.idle, tk.leased = false, true, false
+	tk.fold.Rest()
 	tk.idleSize = idleOverhead + tk.fold.Size() + int64(len(tk.log)+2*len(tk.logState.metadata))
 	c.mu.Lock()
 	defer c.mu.Unlock()

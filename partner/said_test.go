@@ -40,7 +40,7 @@ func TestWhatIsSaidIsTheAnswer(t *testing.T) {
 			}
 			got = b.do(call(task.Get, "t1"))
 			if d := cmp.Diff(want, got.Status.DataItems); d != "" {
-				t.Errorf("%s: a get says %q", state, got.Status.DataItems)
+				t.Errorf("%s: a get says %v", state, got.Status.DataItems)
 			}
 			var said []string
 			for _, m := range got.MessageHistory {
@@ -57,7 +57,7 @@ func TestWhatIsSaidIsTheAnswer(t *testing.T) {
 			}
 			b.wantStates("t1", path...)
 			if !cmp.Equal(w.last.Status.DataItems, want) {
-				t.Errorf("%s: a webhook says %q", state, w.last.Status.DataItems)
+				t.Errorf("%s: a webhook says %v", state, w.last.Status.DataItems)
 			}
 		}
 	}

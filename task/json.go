@@ -186,7 +186,7 @@ func (f Form) appendItem(dst []byte, it *DataItem) []byte {
 	switch it.Kind {
 	case TextItem:
 		dst = append(dst, `,"text":`...)
-		dst = AppendString(dst, it.Text)
+		dst = it.AppendText(dst)
 	case FileItem:
 		dst = appendOptional(dst, `,"name":`, it.Name)
 		dst = appendOptional(dst, `,"mimeType":`, it.MIMEType)

@@ -177,6 +177,9 @@ func TestEveryFieldIsWritten(t *testing.T) {
 			return
 		}
 		for i := range typ.NumField() {
+			if !typ.Field(i).IsExported() {
+				continue
+			}
 			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
 			if name != "-" && !strings.Contains(string(data), `"`+name+`":`) {
 				t.Errorf("%v.%s is not written as %q", typ, typ.Field(i).Name, name)

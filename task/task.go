@@ -100,12 +100,14 @@ type DataItem struct {
 	Bytes    string          `json:"bytes,omitempty"` // base64, as it was sent
 	Data     json.RawMessage `json:"data,omitempty"`
 	Metadata json.RawMessage `json:"metadata,omitempty"` // a JSON object as it was sent, extensions included
+
+	spelling *spelling // of Text; nil if it is not known
 }
 
 // Equal reports whether two items say the same, however the JSON in them is written.
 func (it DataItem) Equal(other DataItem) bool {
 	same := it
-	same.Data, same.Metadata = other.Data, other.Metadata
+	same.Data, same.Metadata, same.spelling = other.Data, other.Metadata, other.spelling
 	return reflect.DeepEqual(same, other) && sameJSON(it.Data, other.Data) && sameJSON(it.Metadata, other.Metadata)
 }
 

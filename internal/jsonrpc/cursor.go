@@ -75,13 +75,13 @@ func (c *Cursor) String() (raw []byte, escaped, ok bool) {
 	if c.skip(); c.at >= len(c.s.body) || c.s.body[c.at] != '"' {
 		return nil, false, false
 	}
-	end, escaped := c.s.str(c.at)
+	end, has := c.s.str(c.at)
 	if end < 0 {
 		return nil, false, false
 	}
 	raw = c.s.body[c.at+1 : end-1]
 	c.at = end
-	return raw, escaped, true
+	return raw, has != 0, true
 }
 
 // Bool reads a boolean.

@@ -71,9 +71,12 @@ func (w *walk) value(i int, v *gjson.Result) (end int) {
 	}
 	switch c := w.body[i]; c {
 	case '"':
-		end, escaped := w.spans.at(w.base + i)
+		end, has := w.spans.at(w.base + i)
+		escaped := has != 0
 		if end -= w.base; end <= i {
 			end, escaped = w.str(i)
+		} else {
+			v.Indexes = w.known
 		}
 		v.Type = gjson.String
 		w.text(i, end, escaped, v)

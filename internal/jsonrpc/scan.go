@@ -90,8 +90,8 @@ func (s *scanner) value(i, depth int) int {
 	}
 	switch c := s.body[i]; c {
 	case '"':
-		end, escaped := s.str(i)
-		s.spans.add(len(s.spans), i, end, escaped)
+		end, has := s.str(i)
+		s.spans.add(len(s.spans), i, end, has)
 		return end
 	case '{', '[':
 		if depth > s.depth {
@@ -103,7 +103,7 @@ func (s *scanner) value(i, depth int) int {
 			read = s.object
 		}
 		end := read(i, depth)
-		s.spans.add(before, i, end, false)
+		s.spans.add(before, i, end, 0)
 		return end
 	case 't':
 		return s.literal(i, "true")
@@ -125,12 +125,12 @@ func (s *scanner) object(i, depth int) int {
 			return s.stop(i, "a key in double quotes is expected")
 		}
 		start := i
-		end, escaped := s.str(start)
+		end, has := s.str(start)
 		if end < 0 {
 			return end
 		}
 		name := view(s.body[start+1 : end-1])
-		if escaped {
+		if has != 0 {
 			name = s.name(start)
 		}
 		s.keys = append(s.keys, key{maphash.String(seed, name), start})
@@ -207,8 +207,8 @@ func (s *scanner) unique(keys []key) {
 // name returns the unescaped string at start. The string was read before.
 func (s *scanner) name(start int) string { return gjson.Parse(view(s.body[start:])).Str }
 
-// str reads the string at i, and reports whether it has an escape.
-func (s *scanner) str(i int) (end int, escaped bool) {
+// str reads the string at i, and returns its end, and its escapes.
+func (s *scanner) str(i int) (end int, has escapes) {
 	start := i
 	i++
 	var high uint64 // has a top bit when the string is not ASCII
@@ -223,29 +223,36 @@ func (s *scanner) str(i int) (end int, escaped bool) {
 			}
 			n := bits.TrailingZeros64(marks) / 8
 			high |= word & (1<<(8*n) - 1)
-			if i += n; s.body[i] != '\\' || i+1 == len(s.body) || shortEscapes[s.body[i+1]] == 0 {
+			if i += n; s.body[i] != '\\' || i+1 == len(s.body) {
 				break
 			}
-			escaped = true
+			kind := escapeKinds[s.body[i+1]]
+			if kind == 0 {
+				break
+			}
+			has |= kind
 			i += 2
 		}
 		if i >= len(s.body) {
-			return s.stop(i, "a string is not closed"), false
+			return s.stop(i, "a string is not closed"), 0
 		}
 		c := s.body[i]
 		switch {
 		case c == '"':
 			if high&tops != 0 && !utf8.Valid(s.body[start:i]) {
-				return s.stop(start, "a string is not valid UTF-8"), false
+				return s.stop(start, "a string is not valid UTF-8"), 0
 			}
-			return i + 1, escaped
+			return i + 1, has
 		case c == '\\':
-			escaped = true
+			at := i
 			if i = s.escape(i); i < 0 {
-				return i, false
+				return i, 0
+			}
+			if has |= escapeKinds[s.body[at+1]]; s.body[at+1] == 'u' {
+				has |= escaped | unusual
 			}
 		case c < 0x20:
-			return s.stop(i, "a control character in a string must be escaped"), false
+			return s.stop(i, "a control character in a string must be escaped"), 0
 		default:
 			high |= uint64(c)
 			i++

@@ -11,9 +11,8 @@ import (
 
 // spans are where the large values of a body begin and end, so that ForEach passes over them without reading them
 // again: a text within objects and arrays would be read once for each. They stand in the order of their beginnings, as
-// two numbers each: the offset, and that of the end times two, and one more for a string with an escape. The first
-// number is mark. A gjson.Result of this package has those of its whole body as its Indexes, and its offset in the body
-// as its Index.
+// two numbers each: the offset, and that of the end times four, plus the escapes of a string. The first number is mark.
+// A gjson.Result of this package has those of its whole body as its Indexes, and its offset in the body as its Index.
 type spans []int
 
 // mark is no index of gjson's.
@@ -27,38 +26,48 @@ const (
 )
 
 // add adds the span of a value that is large, before those from a place on. They are of the values in it.
-func (s *spans) add(before, start, end int, escaped bool) {
+func (s *spans) add(before, start, end int, has escapes) {
 	if end-start < large || len(*s) > 2*maxSpans {
 		return
 	}
 	if len(*s) == 0 {
 		*s = append(*s, mark)
 	}
-	end *= 2
-	if escaped {
-		end++
-	}
-	*s = slices.Insert(*s, max(before, 1), start, end)
+	*s = slices.Insert(*s, max(before, 1), start, end*4+int(has))
 }
 
 // within returns the spans of the values in a value.
-func within(v *gjson.Result) spans {
+func within(v *gjson.Result) spans { return behind(v, v.Index) }
+
+// behind returns the spans in the body of a value that begin behind an offset.
+func behind(v *gjson.Result, offset int) spans {
 	s := v.Indexes
 	if len(s) == 0 || s[0] != mark {
 		return nil
 	}
 	s = s[1:]
-	return s[2*sort.Search(len(s)/2, func(i int) bool { return s[2*i] > v.Index }):]
+	return s[2*sort.Search(len(s)/2, func(i int) bool { return s[2*i] > offset }):]
 }
 
-// at returns the end of the value at an offset, and whether it is a string with an escape; 0 if it has no span. s is
-// then the spans from there on.
-func (s *spans) at(offset int) (end int, escaped bool) {
+// at returns the end of the value at an offset, and the escapes of a string; 0 if it has no span. s is then the spans
+// from there on.
+func (s *spans) at(offset int) (end int, has escapes) {
 	for len(*s) > 0 && (*s)[0] < offset {
 		*s = (*s)[2:]
 	}
 	if len(*s) == 0 || (*s)[0] != offset {
-		return 0, false
+		return 0, 0
 	}
-	return (*s)[1] / 2, (*s)[1]%2 == 1
+	return (*s)[1] / 4, escapes((*s)[1] % 4)
+}
+
+// Usual reports whether v is a large string of a checked body without escapes but those of a quote, a backslash, \n, \r
+// and \t. It may report false for such a one.
+func Usual(v gjson.Result) bool {
+	if v.Type != gjson.String || len(v.Raw) < large {
+		return false
+	}
+	s := behind(&v, v.Index-1)
+	end, has := s.at(v.Index)
+	return end == v.Index+len(v.Raw) && has&unusual == 0
 }

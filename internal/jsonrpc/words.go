@@ -15,5 +15,17 @@ func odd(word uint64) uint64 {
 	return ((word - 0x20*ones) | ((word ^ '"'*ones) - ones) | ((word ^ '\\'*ones) - ones)) &^ word & tops
 }
 
+// escapes says which escapes a string has.
+type escapes uint8
+
+const (
+	escaped escapes = 1 << iota // some
+	unusual                     // others than of a quote, a backslash, a newline, a carriage return or a tab, as \n is
+)
+
+// escapeKinds has the kind of each escape of two bytes, by the second of them.
+var escapeKinds = [256]escapes{'"': escaped, '\\': escaped, 'n': escaped, 'r': escaped, 't': escaped,
+	'/': escaped | unusual, 'b': escaped | unusual, 'f': escaped | unusual}
+
 // shortEscapes has the character of each escape of two bytes, by the second of them.
 var shortEscapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}

@@ -214,9 +214,9 @@ func appendContent(dst []byte, it *task.DataItem) []byte {
 		return append(dst, wire.OneLine(it.Data)...)
 	}
 	if typeOf(it) == typeRefusal {
-		return task.AppendString(append(dst, `"type":"refusal","refusal":`...), it.Text)
+		return it.AppendText(append(dst, `"type":"refusal","refusal":`...))
 	}
-	return task.AppendString(append(dst, `"type":"text","text":`...), it.Text)
+	return it.AppendText(append(dst, `"type":"text","text":`...))
 }
 
 // unknownType is the media type of a file without one.

@@ -151,7 +151,9 @@ func readItem(v gjson.Result) task.DataItem {
 	it.Metadata = others.Join(it.Metadata, family, itemNames)
 	switch {
 	case kind.Str == string(task.TextItem) && text.Type == gjson.String:
-		return task.DataItem{Kind: task.TextItem, Text: text.Str, Metadata: it.Metadata}
+		said := task.DataItem{Kind: task.TextItem, Metadata: it.Metadata}
+		wire.ReadText(&said, text)
+		return said
 	case kind.Str == string(task.FileItem) && (it.URI != "" || it.Bytes != "" || url != ""):
 		it.Kind = task.FileItem
 		if it.URI == "" {

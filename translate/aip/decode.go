@@ -336,7 +336,8 @@ func (r *reader) item(v gjson.Result) (it task.DataItem) {
 		if wire.Absent(text) {
 			r.Fail(".text", "text is missing; a data item of type text needs it")
 		}
-		it.Text = wire.Owned(text, r.Text(text, ".text"))
+		r.Text(text, ".text")
+		wire.OwnText(&it, text)
 	case string(task.FileItem):
 		it.Kind = task.FileItem
 		it.Name = wire.Owned(name, r.Text(name, ".name"))

@@ -52,7 +52,7 @@ func appendMembers(dst []byte, name string, items []task.DataItem) []byte {
 	case task.TextItem:
 		dst = wire.AppendOptional(append(dst, `"type":"text"`...), `,"name":`, name)
 		dst = wire.AppendOptional(dst, `,"mime_type":`, gjson.GetBytes(it.Metadata, "mimeType").Str)
-		dst = task.AppendString(append(dst, `,"content":`...), it.Text)
+		dst = it.AppendText(append(dst, `,"content":`...))
 	case task.FileItem:
 		if name == "" {
 			name = it.Name
@@ -119,7 +119,8 @@ func readContent(v gjson.Result, depth int) (items []task.DataItem, ok bool) {
 		if !content.Exists() {
 			content = text
 		}
-		it.Kind, it.Text = task.TextItem, wire.Owned(content, content.Str)
+		it.Kind = task.TextItem
+		wire.OwnText(&it, content)
 		if it.MIMEType != "" && it.Metadata == nil {
 			it.Metadata = append(task.AppendString([]byte(`{"mimeType":`), it.MIMEType), '}')
 		}

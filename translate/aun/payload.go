@@ -252,7 +252,7 @@ func isHost(aid string) bool {
 func AppendPayload(dst []byte, it *task.DataItem, taskID, thread string) []byte {
 	switch it.Kind {
 	case task.TextItem:
-		dst = task.AppendString(append(dst, `{"type":"text","text":`...), it.Text)
+		dst = it.AppendText(append(dst, `{"type":"text","text":`...))
 	case task.FileItem:
 		dst = wire.AppendFileURI(append(dst, `{"type":"file","attachments":[{"url":`...), it, "")
 		dst = wire.AppendOptional(dst, `,"filename":`, it.Name)

@@ -173,7 +173,7 @@ func appendRESTParts(dst []byte, items []task.DataItem) []byte {
 		it := &items[i]
 		switch it.Kind {
 		case task.TextItem:
-			dst = task.AppendString(append(dst, `{"text":`...), it.Text)
+			dst = it.AppendText(append(dst, `{"text":`...))
 		case task.FileItem:
 			if it.Bytes != "" || it.URI == "" {
 				dst = append(dst, `{"file":{"fileWithBytes":"`...)

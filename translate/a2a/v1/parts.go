@@ -33,7 +33,7 @@ func appendPart(dst []byte, it *task.DataItem) []byte {
 	switch it.Kind {
 	case task.TextItem:
 		dst = append(dst, `{"text":`...)
-		dst = task.AppendString(dst, it.Text)
+		dst = it.AppendText(dst)
 	case task.FileItem:
 		if it.Bytes != "" || it.URI == "" {
 			dst = append(dst, `{"raw":`...)
@@ -124,7 +124,8 @@ func (p *content) content(adds bool) (it task.DataItem, ok bool) {
 	usual := "text/plain"
 	switch {
 	case p.text.Str != "":
-		it.Kind, it.Text = task.TextItem, p.text.Str
+		it.Kind = task.TextItem
+		wire.ReadText(&it, p.text)
 	case p.raw.Str != "":
 		it.Kind, it.Name, it.MIMEType = task.FileItem, p.filename.Str, p.mediaType.Str
 		it.Bytes, _ = Base64(p.raw.Str)

@@ -6,8 +6,28 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
+	"github.com/aip-gateway/aip-gateway/internal/jsonrpc"
 	"github.com/aip-gateway/aip-gateway/task"
 )
+
+// ReadText sets the text of an item to a string, a view of the body.
+func ReadText(it *task.DataItem, v gjson.Result) {
+	if it.Text = v.Str; jsonrpc.Usual(v) {
+		it.Spell(v.Raw)
+	}
+}
+
+// OwnText sets the text of an item to a copy of a string.
+func OwnText(it *task.DataItem, v gjson.Result) {
+	if !jsonrpc.Usual(v) {
+		it.Text = Owned(v, v.Str)
+		return
+	}
+	ReadText(it, v)
+	it.OwnText()
+}
 
 // JoinTexts appends items to dst, with adjacent plain texts joined to one. An agent streaming a text in pieces may list
 // the pieces when it is asked for the task, and the two must not differ. dst may be items[:0]: it never gets ahead of

@@ -33,7 +33,7 @@ func appendContent(dst []byte, it *task.DataItem) []byte {
 	switch it.Kind {
 	case task.TextItem:
 		dst = append(dst, `:"text","text":`...)
-		dst = task.AppendString(dst, it.Text)
+		dst = it.AppendText(dst)
 	case task.FileItem:
 		dst = append(dst, `:"file","file":{`...)
 		begin := len(dst)
@@ -178,7 +178,8 @@ func content(part gjson.Result, means func(word string) string) (it task.DataIte
 	is := func(name string, v gjson.Result) bool { return v.Exists() && (word == name || word == "") }
 	switch {
 	case is("text", text) && text.Type == gjson.String:
-		it.Kind, it.Text = task.TextItem, text.Str
+		it.Kind = task.TextItem
+		wire.ReadText(&it, text)
 		return it, true
 	case is("file", file) && readFile(&it, file):
 		return it, true
@@ -224,7 +225,8 @@ const MaxArtifacts = 1000
 
 // Own replaces the texts of an item, views of the body, by copies.
 func Own(it *task.DataItem) {
-	for _, s := range [...]*string{&it.Text, &it.Name, &it.MIMEType, &it.URI, &it.Bytes} {
+	it.OwnText()
+	for _, s := range [...]*string{&it.Name, &it.MIMEType, &it.URI, &it.Bytes} {
 		*s = strings.Clone(*s)
 	}
 }
