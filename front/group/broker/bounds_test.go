@@ -26,19 +26,32 @@ func TestBlocked(t *testing.T) {
 	}
 	link := join(t, pool, config)
 	alarm("set_alarm", "{{resource_limit, memory, node()}, []}")
-	confirms := make(chan error, 20)
-	for i := range 20 {
-		if err := link.Publish(broker.Message{ID: fmt.Sprint(i)}, func(err error) { confirms <- err }); err != nil {
-			t.Fatal(err)
+	const messages = 20
+	confirms := make(chan error, messages)
+	publish := func() {
+		for i := range messages {
+			if err := link.Publish(broker.Message{ID: fmt.Sprint(i)}, func(err error) { confirms <- err }); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	asynctest.Eventually(t, "the broker blocks the connection", link.Blocked)
+	confirmed := func() {
+		for range messages {
+			if err := <-confirms; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	publish()
+	asynctest.Eventually(t, "the broker blocks the connection", func() bool {
+		if len(confirms) == messages { // before the connection's process knows of the alarm
+			confirmed()
+			publish()
+		}
+		return link.Blocked()
+	})
 	alarm("clear_alarm", "{resource_limit, memory, node()}")
-	for range 20 {
-		if err := <-confirms; err != nil {
-			t.Error(err)
-		}
-	}
+	confirmed()
 	asynctest.Eventually(t, "the link knows that the broker takes publications", func() bool { return !link.Blocked() })
 	if err := link.Leave(context.Background()); err != nil {
 		t.Error(err)

@@ -90,9 +90,7 @@ func TestMessages(t *testing.T) {
 	if left := queues(t, r, config.Queue); len(left) != 0 {
 		t.Errorf("queues are left: %q", left)
 	}
-	if n := pool.Connections(); n != 0 {
-		t.Errorf("%d connections are left", n)
-	}
+	noConnections(t, pool)
 }
 
 // TestRefusals joins against refusals of the broker. Nothing stays.
@@ -329,9 +327,7 @@ func TestSharing(t *testing.T) {
 		})
 	}
 	left.Wait()
-	if n := pool.Connections(); n != 0 {
-		t.Errorf("%d connections are left", n)
-	}
+	noConnections(t, pool)
 }
 
 // TestUndo undoes joins: a queue made by a join is deleted, and an earlier one stays.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
 	"github.com/aip-gateway/aip-gateway/front/group/broker"
+	"github.com/aip-gateway/aip-gateway/internal/asynctest"
 	"github.com/aip-gateway/aip-gateway/internal/egress"
 	"github.com/aip-gateway/aip-gateway/internal/rabbittest"
 )
@@ -142,6 +143,12 @@ func ends(t *testing.T, link *broker.Link, kind broker.Kind) {
 	if !errors.As(link.Err(), &failed) || failed.Kind != kind {
 		t.Errorf("the link has ended with %v, not %v", link.Err(), kind)
 	}
+}
+
+// noConnections waits until a pool has no connection: a link of it ends without the broker's answer if that takes long.
+func noConnections(t *testing.T, pool *broker.Pool) {
+	t.Helper()
+	asynctest.Eventually(t, "no connection is left", func() bool { return pool.Connections() == 0 })
 }
 
 func queues(t *testing.T, r *rig, of string) []string {
