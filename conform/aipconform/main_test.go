@@ -4,6 +4,7 @@ package main
 
 import (
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -34,8 +35,13 @@ func TestStatus(t *testing.T) {
 		return server.URL
 	}
 	partner := answer(200, `{"jsonrpc":"2.0","id":1,"error":{"code":-32001}}`)
-	closed := httptest.NewServer(http.NotFoundHandler())
-	closed.Close()
+	open := httptest.NewServer(http.NotFoundHandler())
+	defer open.Close()
+	closed, err := net.Dial("tcp", open.Listener.Addr().String()) // no process can listen where a connection comes from
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed.Close()
 	folder := t.TempDir()
 	file := filepath.Join(folder, "suite.acts.yaml")
 	if err := os.WriteFile(file, []byte(suite), 0o600); err != nil {
@@ -52,7 +58,7 @@ func TestStatus(t *testing.T) {
 		"a must fails":   {[]string{"--suite", file, partner}, 1, "expected  error: no error"},
 		"a should fails": {[]string{"--suite", file, partner, "--only", "MUST,SHOULD"}, 2, "error.code: -32002"},
 		"by level":       {[]string{"--suite", file, partner, "--level", "must", "--only", "SHOULD"}, 64, "no test is"},
-		"unreachable":    {[]string{closed.URL}, 3, "connection refused"},
+		"unreachable":    {[]string{"http://" + closed.LocalAddr().String()}, 3, "connection refused"},
 		"not authorized": {[]string{answer(403, "")}, 4, "answers 403"},
 		"not let in": {[]string{answer(200, `{"jsonrpc":"2.0","id":1,"error":{"code":-32009}}`)}, 4,
 			"answers the Leader with"},

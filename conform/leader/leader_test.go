@@ -17,8 +17,9 @@ import (
 	"github.com/aip-gateway/aip-gateway/conform/wire"
 )
 
-// hurry is the time after which the Leader of the tests gives an answer up.
-const hurry = 1500 * time.Millisecond
+// hurry is the time after which the Leader of the tests gives an answer up that is not to come, or not to go on.
+// Another one has patience.
+const hurry, patience = 500 * time.Millisecond, 2 * time.Minute
 
 // command is a request of v01.00 for task t.
 func command(method, id, name, params, text string) string {
@@ -27,25 +28,39 @@ func command(method, id, name, params, text string) string {
 		`"taskId":"t","sessionId":"s","dataItems":[{"type":"text","text":%q}]}}}`, id, method, "m-"+id, name, params, text)
 }
 
-// call sends a request, and returns what came: the status, and the answer's beginning or how it ended.
-func call(t *testing.T, url, body string) string {
+// call sends a request, and returns what came: the status, and the answer's beginning or how it ended. It hurries where
+// nothing more is to come.
+func call(t *testing.T, url, body, want string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), hurry)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	limit := time.AfterFunc(patience, cancel)
+	defer limit.Stop()
+	if want == "silence" {
+		limit.Reset(hurry)
+	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	answer, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil {
+	if ctx.Err() != nil {
+		return "silence"
+	} else if err != nil {
 		return "no answer"
 	}
 	defer answer.Body.Close()
+	if strings.HasSuffix(want, " incomplete") || strings.HasPrefix(want, "0 events, ") {
+		limit.Reset(hurry)
+	}
 	if answer.Header.Get("Content-Type") == "text/event-stream" {
 		events := 0
 		err := wire.ReadEvents(answer.Body, func(wire.Event) error {
 			if events++; events > 1000 {
 				return context.Canceled
+			}
+			if want == fmt.Sprintf("%d events, open", events) {
+				limit.Reset(hurry)
 			}
 			return nil
 		})
@@ -103,7 +118,7 @@ func TestFaults(t *testing.T) {
 		{"forgets", []string{start, command("rpc", "2", "get", null, "")}, []string{`200 "awaiting-completion"`,
 			`200 "error"`}},
 		{"endless", []string{start}, []string{"200 incomplete"}},
-		{"silence", []string{start}, []string{"no answer"}},
+		{"silence", []string{start}, []string{"silence"}},
 		{"trickle", []string{start}, []string{"200 incomplete"}},
 		{"wrong-order", []string{stream}, []string{"7 events, open"}},
 		{"garbage", []string{start}, []string{"200 <!doctype"}},
@@ -114,7 +129,7 @@ func TestFaults(t *testing.T) {
 		{"huge", []string{strings.Replace(start, "hello", "huge", 1)}, []string{`200 "awaiting-completion"`}},
 		{"deep", []string{start}, []string{`200 "awaiting-completion"`}},
 		{"flood", []string{stream}, []string{"a flood"}},
-		{"slow-cancel", []string{long, command("rpc", "2", "cancel", null, "")}, []string{`200 "working"`, "no answer"}},
+		{"slow-cancel", []string{long, command("rpc", "2", "cancel", null, "")}, []string{`200 "working"`, "silence"}},
 		{"refused-cancel", []string{long, command("rpc", "2", "cancel", null, "")}, []string{`200 "working"`,
 			`200 "error"`}},
 	} {
@@ -125,12 +140,12 @@ func TestFaults(t *testing.T) {
 			defer s.Close()
 			defer server.Close()
 			var got []string
-			for _, body := range tc.sends {
+			for i, body := range tc.sends {
 				path := "rpc"
 				if strings.Contains(body, `"method":"stream"`) {
 					path = "stream"
 				}
-				got = append(got, call(t, server.URL+"/"+tc.fault+"/"+path, body))
+				got = append(got, call(t, server.URL+"/"+tc.fault+"/"+path, body, tc.want[i]))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -147,21 +162,21 @@ func TestWakes(t *testing.T) {
 	defer s.Close()
 	defer server.Close()
 	url := server.URL + "/wakes/rpc"
-	call(t, url, command("rpc", "1", "start", "null", "hello"))
+	call(t, url, command("rpc", "1", "start", "null", "hello"), "")
 	// Without histories, an answer has the present state alone.
-	get := command("rpc", "2", "get", `{"lastMessageSentAt":"2099-01-01T00:00:00Z","lastStateChangedAt":`+
-		`"2099-01-01T00:00:00Z"}`, "")
-	got := call(t, url, get)
+	const alone = `{"lastMessageSentAt":"2099-01-01T00:00:00Z","lastStateChangedAt":"2099-01-01T00:00:00Z"}`
+	get := command("rpc", "2", "get", alone, "")
+	got := call(t, url, get, "")
 	if got != `200 "awaiting-completion"` {
 		t.Errorf("it rests as %s", got)
 	}
-	call(t, url, command("rpc", "3", "complete", "null", ""))
-	seen := []string{}
+	got = call(t, url, command("rpc", "3", "complete", alone, ""), "")
+	seen := []string{got}
 	for range 100_000 { // a Partner that never wakes must not hang the test
 		if got == `200 "working"` || len(seen) == 3 {
 			break
 		}
-		if got = call(t, url, get); len(seen) == 0 || seen[len(seen)-1] != got {
+		if got = call(t, url, get, ""); seen[len(seen)-1] != got {
 			seen = append(seen, got)
 		}
 	}
@@ -178,10 +193,16 @@ func TestReport(t *testing.T) {
 	defer server.Close()
 	url := server.URL + "/right/"
 	first := command("stream", "1", "start", "null", "stream 4 1")
-	call(t, url+"stream", first)
-	call(t, url+"stream", first)
-	call(t, url+"stream", strings.Replace(first, `"taskId":"t"`, `"taskId":"u"`, 1))
-	call(t, url+"stream", command("stream", "2", "re-stream", `{"lastEventSeq":2}`, ""))
+	for _, sends := range []struct{ body, want string }{
+		{first, "7 events, open"},
+		{first, "7 events, open"},
+		{strings.Replace(first, `"taskId":"t"`, `"taskId":"u"`, 1), "7 events, open"},
+		{command("stream", "2", "re-stream", `{"lastEventSeq":2}`, ""), "5 events, open"},
+	} {
+		if got := call(t, url+"stream", sends.body, sends.want); got != sends.want {
+			t.Errorf("a stream is %s, want %s", got, sends.want)
+		}
+	}
 	want := Report{Fault: "right", Does: "nothing is wrong", Wants: "it gets the products", Requests: 4,
 		Commands: map[string]int{"start": 3, "re-stream": 1}, RepeatedIDs: []string{`"1"`}, MessageIDs: []string{"m-1"},
 		RepeatedStarts: []string{"t"}, StartedTwice: []string{"u"},

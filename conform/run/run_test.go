@@ -98,7 +98,7 @@ func verdictsOf(t *testing.T, edit func(*Profile), tests string) map[string]stri
 	}
 	profile := DefaultProfile()
 	profile.URL, profile.Protocols = server.URL, []string{"parrot"}
-	profile.Bounds = Bounds{AnswerMS: 5000, StreamMS: 300, SettleMS: 20, WaitMS: 200, TestMS: 20000}
+	profile.Bounds = Bounds{AnswerMS: 60_000, StreamMS: 2000, SettleMS: 200, WaitMS: 2000, TestMS: 200_000}
 	if edit != nil {
 		edit(profile)
 	}
