@@ -5,7 +5,6 @@ package docs
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -18,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/cli/devpki"
+	"github.com/aip-gateway/aip-gateway/internal/freeport"
 	"github.com/aip-gateway/aip-gateway/internal/legacyagent"
 )
 
@@ -27,14 +27,12 @@ func TestDocsMetrics(t *testing.T) {
 	defer agent.Close()
 	up := httptest.NewServer(agent)
 	defer up.Close()
-	down := httptest.NewServer(nil)
-	down.Close()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	down := fmt.Sprint("http://127.0.0.1:", freeport.Closed(t))
+	port, err := freeport.Take()
 	if err != nil {
 		t.Fatal(err)
 	}
-	here := "http://" + l.Addr().String()
-	l.Close()
+	here := fmt.Sprint("http://127.0.0.1:", port)
 	pki, err := devpki.Make(devpki.Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +83,7 @@ func TestDocsMetrics(t *testing.T) {
 		}
 	}
 }
-`, t.TempDir(), t.TempDir(), here, up.URL, pki.CA.Cert, pki.Leader.Cert, pki.Leader.Key, up.URL, down.URL))
+`, t.TempDir(), t.TempDir(), here, up.URL, pki.CA.Cert, pki.Leader.Cert, pki.Leader.Key, up.URL, down))
 	for _, path := range []string{"/up", "/aac", "/down"} {
 		res, err := http.Post(here+path, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"rpc",`+
 			`"params":{"message":{"id":"m","senderId":"l","command":"start","taskId":"t","dataItems":[]}}}`))

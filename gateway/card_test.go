@@ -4,6 +4,7 @@ package gateway_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/aip-gateway/aip-gateway/gateway"
 	"github.com/aip-gateway/aip-gateway/identity"
+	"github.com/aip-gateway/aip-gateway/internal/freeport"
 	"github.com/aip-gateway/aip-gateway/translate"
 	"github.com/aip-gateway/aip-gateway/translate/a2a"
 	"github.com/aip-gateway/aip-gateway/upstream"
@@ -92,8 +94,7 @@ func TestExtendedCardIsForKnownCallers(t *testing.T) {
 func TestEveryPartnerHasCards(t *testing.T) {
 	none := httptest.NewServer(http.NotFoundHandler())
 	defer none.Close()
-	away := httptest.NewServer(http.NotFoundHandler())
-	away.Close()
+	away := fmt.Sprint("http://127.0.0.1:", freeport.Closed(t))
 	const card = `{"name":"of the agent","version":"7","url":"http://agent/","capabilities":{},"skills":[{"id":"s",` +
 		`"name":"a skill"}]}`
 	shows := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, card) }))
@@ -105,7 +106,7 @@ func TestEveryPartnerHasCards(t *testing.T) {
 	}{
 		"none, found out":      {gateway.AgentConfig{Dialect: "a2a", HTTP: httptransport.Config{URL: none.URL}}, false},
 		"none, pinned":         {gateway.AgentConfig{Dialect: "a2a/0.3", HTTP: httptransport.Config{URL: none.URL}}, false},
-		"away":                 {gateway.AgentConfig{Dialect: "a2a/1.0", HTTP: httptransport.Config{URL: away.URL}}, false},
+		"away":                 {gateway.AgentConfig{Dialect: "a2a/1.0", HTTP: httptransport.Config{URL: away}}, false},
 		"its dialect has none": {gateway.AgentConfig{Dialect: "agentapi", HTTP: httptransport.Config{URL: none.URL}}, false},
 		"a file that is missing": {gateway.AgentConfig{Dialect: "agentapi", HTTP: httptransport.Config{URL: none.URL},
 			ReadCard: func() ([]byte, error) { return nil, io.ErrUnexpectedEOF }}, false},
@@ -146,13 +147,12 @@ func TestEveryPartnerHasCards(t *testing.T) {
 
 // TestCardOfAgentAway: while the agent is away, one line says so, however often callers ask for the Partner's cards.
 func TestCardOfAgentAway(t *testing.T) {
-	away := httptest.NewServer(http.NotFoundHandler())
-	away.Close()
+	away := fmt.Sprint("http://127.0.0.1:", freeport.Closed(t))
 	lines := new(bytes.Buffer)
 	g := newGateway(t, func(c *gateway.Config) {
 		c.Log, c.Partner.Agent = slog.New(slog.NewTextHandler(lines, nil)), nil
 		c.Callers = []translate.Server{a2a.V1Server(false)}
-		c.Agent = gateway.AgentConfig{Dialect: "a2a/1.0", HTTP: httptransport.Config{URL: away.URL}, MaxRequests: 8}
+		c.Agent = gateway.AgentConfig{Dialect: "a2a/1.0", HTTP: httptransport.Config{URL: away}, MaxRequests: 8}
 		c.Agent.Turns.Logger = quiet
 	})
 	for range 3 {

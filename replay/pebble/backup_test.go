@@ -23,8 +23,9 @@ func TestBackup(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "store"), replay.Settings{})
 	const logs = 8
 	var acknowledged [logs]atomic.Int64 // records of each log
-	begun, stop := make(chan struct{}), make(chan struct{})
-	var writers sync.WaitGroup
+	stop := make(chan struct{})
+	var begun, writers sync.WaitGroup
+	begun.Add(logs)
 	for i := range logs {
 		writers.Go(func() {
 			for n := uint64(0); ; n++ {
@@ -35,8 +36,8 @@ func TestBackup(t *testing.T) {
 					return
 				}
 				acknowledged[i].Store(int64(n + 1))
-				if i == 0 && n == 100 {
-					close(begun)
+				if n == 100 {
+					begun.Done()
 				}
 				select {
 				case <-stop:
@@ -46,7 +47,7 @@ func TestBackup(t *testing.T) {
 			}
 		})
 	}
-	<-begun // there is something to copy
+	begun.Wait() // there is something to copy, of each log
 	intent := replay.Append{Log: "tintent", Metadata: []byte("begun"), DueAt: replay.Recover, Intent: true}
 	if err := s.Append(t.Context(), intent); err != nil {
 		t.Fatal(err)
