@@ -21,12 +21,15 @@ import (
 type wildWork struct {
 	mu    sync.Mutex
 	texts []string
+	holds chan struct{} // closed when it was told "hold"
+	hold  func()        // closes holds
 	held  chan struct{} // closed when what was told "hold" may end
 	free  func()        // closes held
 }
 
 func newWildWork() *wildWork {
-	w := &wildWork{held: make(chan struct{})}
+	w := &wildWork{holds: make(chan struct{}), held: make(chan struct{})}
+	w.hold = sync.OnceFunc(func() { close(w.holds) })
 	w.free = sync.OnceFunc(func() { close(w.held) })
 	return w
 }
@@ -42,11 +45,18 @@ type wildDone struct{ state, product, said string }
 
 // do carries out a turn. state is a word of AIP.
 func (w *wildWork) do(text string) wildDone {
+	if text == "release" { // which may come before what is to be released, since that was answered at once
+		select {
+		case <-w.holds:
+		case <-w.held: // the test has ended
+		}
+	}
 	w.mu.Lock()
 	w.texts = append(w.texts, short(text))
 	w.mu.Unlock()
 	switch text {
 	case "hold":
+		w.hold()
 		<-w.held
 	case "release":
 		w.free()
