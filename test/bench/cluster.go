@@ -369,6 +369,11 @@ func (c *trio) memory(ctx context.Context, o settings) error {
 // held returns what the gateways and the servers hold, after they have been idle: the memory of all gateways, that of
 // all servers, and what all servers have on their disks, in bytes.
 func (c *trio) held(ctx context.Context) (sum [3]float64, err error) {
+	for _, s := range c.sites[1:] {
+		if err := s.collect(ctx); err != nil {
+			return sum, err
+		}
+	}
 	idle, err := c.sites[0].idleRSS(ctx)
 	sum[0] = idle
 	for _, s := range c.sites[1:] {

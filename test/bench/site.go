@@ -261,11 +261,8 @@ func (s *site) rss() (float64, error) {
 
 // idleRSS returns the gateway's resident memory, in bytes, a while after its garbage was collected.
 func (s *site) idleRSS(ctx context.Context) (float64, error) {
-	for range 2 { // the second one empties the pools
-		url := fmt.Sprintf("http://%s/debug/pprof/heap?gc=1", s.addr(portAdmin))
-		if err := fetch(ctx, url, func(io.Reader) error { return nil }); err != nil {
-			return 0, err
-		}
+	if err := s.collect(ctx); err != nil {
+		return 0, err
 	}
 	select {
 	case <-time.After(20 * time.Second):
@@ -273,6 +270,17 @@ func (s *site) idleRSS(ctx context.Context) (float64, error) {
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
+}
+
+// collect has the gateway's process collect its garbage.
+func (s *site) collect(ctx context.Context) error {
+	for range 2 { // the second one empties the pools
+		url := fmt.Sprintf("http://%s/debug/pprof/heap?gc=1", s.addr(portAdmin))
+		if err := fetch(ctx, url, func(io.Reader) error { return nil }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // profile writes what the gateway's process computes in so many seconds to a file.
