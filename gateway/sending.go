@@ -454,6 +454,8 @@ func (s *Stream) hold(ctx context.Context, n int64) error {
 		if err := s.deliver(); err != nil {
 			return err
 		}
+	} else if err := s.out.Flush(); err != nil { // the caller need not wait for the head of its answer
+		return err
 	}
 	err := partner.WaitForMemory(ctx, &s.memory, 2*n, s.g.config.Streaming.Patience)
 	if err != nil && ctx.Err() != nil {

@@ -15,8 +15,8 @@ type Sink interface {
 	Comment(text string)
 	// Buffered returns the number of buffered bytes.
 	Buffered() int
-	// Flush sends the buffered bytes. If nothing is, it may send a heartbeat. It may wait for the caller. An error ends
-	// the stream.
+	// Flush sends the buffered bytes. If nothing is, it may send a heartbeat, or the head of the answer. It may wait for
+	// the caller. An error ends the stream.
 	Flush() error
 }
 

@@ -12,6 +12,7 @@ import (
 	"runtime/metrics"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,11 +56,13 @@ type unread struct {
 	flushes chan<- int // gets the number of bytes of each Flush
 	once    sync.Once
 	aborted chan struct{}
+	begun   atomic.Bool // Flush was called
 }
 
 var errAborted = errors.New("aborted")
 
 func (s *unread) Flush() error {
+	s.begun.Store(true)
 	if s.Buffered() < 32<<10 {
 		s.line = nil
 		return nil
@@ -86,7 +89,9 @@ func followers(t *testing.T, store replay.Store, a pieces, memory int64, n int) 
 	first := f.send(t.Context(), "stream", "start")
 	first.RunFor(&record{}, time.Millisecond)
 	first.Close()
-	return process, func() *gateway.Stream { return f.send(t.Context(), "stream", "re-stream") }
+	return process, func() *gateway.Stream {
+		return f.sendMessage(t.Context(), "stream", "re-stream", "t", `,"commandParams":{"lastEventSeq":2}`)
+	}
 }
 
 // runUnread runs n streams with callers reading nothing, until they are aborted. flushes gets the number of bytes of
@@ -115,6 +120,11 @@ func TestCallersThatNeverRead(t *testing.T) {
 		synctest.Wait()
 		if process.Memory.Waiting() == 0 {
 			t.Error("no stream waits for memory: there are too few")
+		}
+		for i, out := range list {
+			if !out.begun.Load() {
+				t.Errorf("stream %d waits before the head of its answer is sent", i)
+			}
 		}
 		for range 3 {
 			s, r, began := open(), new(record), time.Now()

@@ -327,10 +327,7 @@ func TestTailAllGone(t *testing.T) {
 	all[1].node.Kill()
 	asynctest.Eventually(t, "the gateway is named", func() bool {
 		w := httptest.NewRecorder()
-		s, err := sseproxy.NewWriter(w, sseproxy.Options{Heartbeat: time.Hour, HeartbeatDue: func() {}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := sseproxy.NewWriter(w, sseproxy.Options{Heartbeat: time.Hour, HeartbeatDue: func() {}})
 		defer s.Close()
 		if _, err := f.gather(t.Context(), s); err != nil {
 			t.Fatal(err)

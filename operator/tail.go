@@ -96,17 +96,17 @@ func follow(ctx context.Context, w http.ResponseWriter, f follower) {
 	// The deadline of a host for the request would end the stream.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	due := make(chan struct{}, 1)
-	s, err := sseproxy.NewWriter(w, sseproxy.Options{Heartbeat: tailHeartbeat, Timeout: tailTimeout,
+	s := sseproxy.NewWriter(w, sseproxy.Options{Heartbeat: tailHeartbeat, Timeout: tailTimeout,
 		HeartbeatDue: func() {
 			select {
 			case due <- struct{}{}:
 			default:
 			}
 		}})
-	if err != nil {
+	defer s.Close()
+	if s.Flush() != nil {
 		return
 	}
-	defer s.Close()
 	for {
 		more, err := f.gather(ctx, s)
 		if s.Flush() != nil || err != nil {

@@ -24,6 +24,7 @@ type Writer struct {
 	control control
 	options Options
 
+	begun bool      // the head of the response is sent
 	out   *[]byte   // gathered and not sent; nil for nothing, so that an idle stream holds no buffer
 	err   error     // of the first failed write; nothing is written after it
 	armed time.Time // the deadline of writes; zero for none
@@ -79,22 +80,19 @@ var frames = bufpool.Pool{Largest: largest}
 // beating is the heartbeat. A blank line behind it would be an empty message for some clients.
 var beating = []byte(":\n")
 
-// NewWriter begins a stream: status 200 and its headers, at once. The caller must call Close.
-func NewWriter(w http.ResponseWriter, o Options) (*Writer, error) {
+// NewWriter begins a stream. The first Flush sends status 200 and the headers, with the first events if there are any:
+// a write of its own for them would cost as much as one with events. The caller must call Close.
+func NewWriter(w http.ResponseWriter, o Options) *Writer {
 	h := w.Header()
 	h["Content-Type"] = []string{"text/event-stream"}
 	h["Cache-Control"] = []string{"no-cache"}
 	h["X-Accel-Buffering"] = []string{"no"} // or nginx collects events until its buffer is full
 	s := &Writer{w: w, control: http.NewResponseController(w), options: o, began: time.Now()}
 	w.WriteHeader(http.StatusOK)
-	if err := s.send(nil); err != nil {
-		s.disarm()
-		return nil, err
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.beat = time.AfterFunc(s.options.Heartbeat, s.heartbeat)
-	return s, nil
+	return s
 }
 
 // Event gathers an event. build appends its data, one line, and returns it with the event's name; without data there is
@@ -166,13 +164,16 @@ func (s *Writer) Buffered() int {
 	return len(*s.out)
 }
 
-// Flush sends the gathered bytes, or a heartbeat if one is due and nothing was gathered. After an error the stream is
-// over.
+// Flush sends the gathered bytes. If nothing was gathered, it sends a heartbeat if one is due, or the head if it is not
+// sent. After an error the stream is over.
 func (s *Writer) Flush() error {
 	if s.Buffered() == 0 {
 		s.drop() // an event without data
-		if s.due.Load() {
+		switch {
+		case s.due.Load():
 			return s.send(beating)
+		case !s.begun:
+			return s.send(nil)
 		}
 		return s.err
 	}
@@ -199,6 +200,7 @@ func (s *Writer) send(b []byte) error {
 	if s.due.Load() {
 		s.due.Store(false)
 	}
+	s.begun = true
 	s.write(b)
 	if s.err == nil {
 		s.err = s.control.Flush()

@@ -58,11 +58,12 @@ func (c *caller) check(t *testing.T, what string, want ...string) {
 	c.did = nil
 }
 
+// begin begins a stream, and sends its head.
 func begin(t *testing.T, o Options) (*caller, *Writer) {
 	t.Helper()
 	c := &caller{header: make(http.Header)}
-	w, err := NewWriter(c, o)
-	if err != nil {
+	w := NewWriter(c, o)
+	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	return c, w
@@ -75,6 +76,52 @@ func send(t *testing.T, w *Writer) {
 	if err := w.Flush(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestHead: the first Flush sends the head, with the first event or alone.
+func TestHead(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		for name, test := range map[string]struct {
+			events int
+			want   []string
+		}{
+			"with an event": {1, []string{"head", "write id: 7|data: 0||", "flush", "write id: 7|data: 0||", "flush"}},
+			"alone":         {0, []string{"head", "flush", "write id: 7|data: 0||", "flush"}},
+		} {
+			c := &flushes{header: make(http.Header)}
+			w := NewWriter(c, Options{Heartbeat: time.Hour, Timeout: time.Hour, Lasting: true})
+			for range test.events {
+				send(t, w)
+			}
+			for range 2 { // the second one has nothing to send
+				if err := w.Flush(); err != nil {
+					t.Error(err)
+				}
+			}
+			send(t, w)
+			w.Close()
+			if diff := cmp.Diff(test.want, c.did); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		}
+	})
+}
+
+// flushes is a response that notes when it is flushed.
+type flushes struct {
+	header http.Header
+	did    []string
+}
+
+func (f *flushes) Header() http.Header { return f.header }
+func (f *flushes) WriteHeader(int)     { f.did = append(f.did, "head") }
+func (f *flushes) Write(b []byte) (int, error) {
+	f.did = append(f.did, "write "+strings.ReplaceAll(string(b), "\n", "|"))
+	return len(b), nil
+}
+func (f *flushes) FlushError() error {
+	f.did = append(f.did, "flush")
+	return nil
 }
 
 // TestPieces: a large event is sent in pieces, each with a time of its own.

@@ -66,10 +66,7 @@ func TestAbortBetweenWrites(t *testing.T) {
 	})
 	t.Run("server-sent events", func(t *testing.T) {
 		out := new(abortable)
-		w, err := sseproxy.NewWriter(out, sseproxy.Options{Heartbeat: time.Minute, Timeout: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := sseproxy.NewWriter(out, sseproxy.Options{Heartbeat: time.Minute, Timeout: time.Minute})
 		defer w.Close()
 		out.arming = w.Abort
 		w.Comment("x")

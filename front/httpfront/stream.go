@@ -41,12 +41,7 @@ func (f *Front) stream(w http.ResponseWriter, r *http.Request, s *gateway.Stream
 	if s.Numbered() {
 		options.Retry = comeBack
 	}
-	var err error
-	o.out, err = sseproxy.NewWriter(w, options)
-	if err != nil {
-		f.config.Log.DebugContext(traced(r), "a stream could not be opened", "error", err)
-		return s.Summary()
-	}
+	o.out = sseproxy.NewWriter(w, options)
 	if reply != nil {
 		o.out.Data(func(dst []byte) []byte { return append(dst, reply...) })
 		if err := o.out.Flush(); err != nil {
