@@ -49,11 +49,13 @@ func (t *tail) add(data [][]byte, last uint64, all *atomic.Int64) {
 	}
 	t.bytes += size
 	all.Add(size)
+	if need := int(size) - recordOverhead*len(data); cap(t.slab)-len(t.slab) < need {
+		t.slab = make([]byte, 0, max(need, min(2*cap(t.slab), tailBytes/4), restingSlab/2))
+	}
+	t.records = slices.Grow(t.records, len(data))
 	seq := last - uint64(len(data))
 	for _, d := range data {
-		if seq++; cap(t.slab)-len(t.slab) < len(d) {
-			t.slab = make([]byte, 0, max(len(d), min(2*cap(t.slab), tailBytes/4), restingSlab/2))
-		}
+		seq++
 		start := len(t.slab)
 		t.slab = append(t.slab, d...)
 		t.records = append(t.records, replay.Record{Seq: seq, Data: t.slab[start:len(t.slab):len(t.slab)]})
