@@ -101,7 +101,7 @@ type DataItem struct {
 	Data     json.RawMessage `json:"data,omitempty"`
 	Metadata json.RawMessage `json:"metadata,omitempty"` // a JSON object as it was sent, extensions included
 
-	spelling *spelling // of Text; nil if it is not known
+	spelling *spelling `json:"-"` // of Text; nil if it is not known
 }
 
 // Equal reports whether two items say the same, however the JSON in them is written.

@@ -292,21 +292,28 @@ type field struct {
 	of   *codec
 }
 
+// isLeftOut reports whether a field is not sent: its type says that a value without it says the same.
+func isLeftOut(f reflect.StructField) bool { return !f.IsExported() && f.Tag.Get("json") == "-" }
+
 func (c *codec) structs(t reflect.Type) {
 	fields, byName := make([]field, 0, t.NumField()), make(map[string]*field, t.NumField())
 	for i := range t.NumField() {
 		f := t.Field(i)
+		if isLeftOut(f) {
+			continue
+		}
 		if !f.IsExported() {
 			panic(fmt.Sprintf("%s of %s cannot be sent to another node: it is not exported", f.Name, t))
 		}
 		fields = append(fields, field{f.Name, i, makeCodec(f.Type)})
-		byName[f.Name] = &fields[i]
+		byName[f.Name] = &fields[len(fields)-1]
 	}
 	c.write = func(to []byte, v reflect.Value) []byte {
 		count := len(to)
 		to = append(to, 0)
 		for i := range fields {
-			f, value := &fields[i], v.Field(i)
+			f := &fields[i]
+			value := v.Field(f.at)
 			if value.IsZero() {
 				continue
 			}
