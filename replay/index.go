@@ -174,12 +174,13 @@ func (x *Index[V]) restOthers() {
 // move gives a log its next head, and the places of this head.
 func (x *Index[V]) move(slot uint32, l *awake[V], h Head) {
 	was, now := l.head.Lists, h.Lists
-	if slices.Equal(was, now) {
+	if slices.EqualFunc(was, now, samePlace) {
 		was, now = nil, nil
 	}
 	for i := range was {
-		same := func(in Listing) bool { return in.List == was[i].List && wall(in.At).Equal(wall(was[i].At)) }
-		if !slices.ContainsFunc(now, same) {
+		// Two lists with one hash have one place. Its time may be that of the other one from now on.
+		stays := func(in Listing) bool { return in.At.IsZero() && samePlace(in, was[i]) }
+		if !slices.ContainsFunc(now, stays) {
 			x.listed.remove(x.listing(slot, &was[i]))
 		}
 	}
@@ -188,13 +189,16 @@ func (x *Index[V]) move(slot uint32, l *awake[V], h Head) {
 		x.due.remove(place{class, x.stamps.of(l.head.DueAt), slot})
 	}
 	l.head = h
-	for i := range now { // also those that stay: two lists with one hash have one place
+	for i := range now { // also those that stay: the other list with the hash has gone
 		x.listed.add(x.listing(slot, &now[i]))
 	}
 	if due && !h.DueAt.IsZero() {
 		x.due.add(place{class, x.stamps.of(h.DueAt), slot})
 	}
 }
+
+// samePlace reports whether a log has the same place in a list by both.
+func samePlace(a, b Listing) bool { return a.List == b.List && wall(a.At).Equal(wall(b.At)) }
 
 // listing returns the place of a log in a list.
 func (x *Index[V]) listing(slot uint32, l *Listing) place {

@@ -106,6 +106,61 @@ func TestIndexModel(t *testing.T) {
 	}
 }
 
+// TestListsWithOneHash: logs in two lists that have one hash leave no place behind.
+func TestListsWithOneHash(t *testing.T) {
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	x := NewIndex(Settings{}, 3, nothing)
+	lists, known := []string{"another"}, make(map[uint32]string)
+	for i := 0; len(lists) == 1; i++ {
+		list := fmt.Sprint("list ", i)
+		if other, found := known[x.hash(list)]; found {
+			lists = append(lists, list, other)
+		}
+		known[x.hash(list)] = list
+	}
+	want := make(map[string][]Listing)
+	for range 2000 {
+		name := fmt.Sprint("log ", random.IntN(30))
+		if want[name] = nil; random.IntN(4) == 0 {
+			x.Remove(name)
+			continue
+		}
+		for _, i := range random.Perm(len(lists))[:random.IntN(len(lists)+1)] {
+			at := time.Unix(1<<40, random.Int64N(4)) // of one stamp
+			if random.IntN(4) == 0 {
+				at = time.Time{}
+			}
+			want[name] = append(want[name], Listing{List: lists[i], At: at})
+		}
+		x.Set(name, struct{}{}, Head{Lists: want[name]}, 1, time.Time{})
+	}
+	lock := func(context.Context) error { return nil }
+	for _, list := range lists {
+		var in, got []string
+		for name, all := range want {
+			if slices.ContainsFunc(all, func(l Listing) bool { return l.List == list }) {
+				in = append(in, name)
+			}
+		}
+		for _, l := range values(t, x.Listed(t.Context(), lock, func() {}, list, ListedLog{})) {
+			got = append(got, l.Log)
+		}
+		slices.Sort(in)
+		slices.Sort(got)
+		if d := cmp.Diff(in, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", list, d)
+		}
+	}
+	for name := range want {
+		x.Remove(name)
+	}
+	if x.listed.size > 0 {
+		t.Errorf("%d places are left without logs", x.listed.size)
+	}
+}
+
 // checkIndex compares an index with the logs that it must have.
 func checkIndex(t *testing.T, x *Index[uint64], want map[string]Indexed[uint64]) {
 	t.Helper()
