@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -54,8 +55,9 @@ func (a *rememberingAgent) answer(w http.ResponseWriter, r *http.Request, h site
 }
 
 // TestKillBetweenIntentAndAnswer kills the gateway at a thousand moments between a start and its answer: each round
-// interrupts a start of every caller, wherever that is. A start that was answered is there afterwards. One that was not
-// is there, too, or was lost before the agent got it; it has not run as two tasks of the agent.
+// interrupts a start of every caller, wherever that is, with a short text, or one of 11 or 22 KiB. A start that was
+// answered is there afterwards. One that was not is there, too, or was lost before the agent got it; it has not run as
+// two tasks of the agent.
 func TestKillBetweenIntentAndAnswer(t *testing.T) {
 	t.Parallel()
 	const rounds, callers = 16, 64
@@ -81,7 +83,7 @@ func TestKillBetweenIntentAndAnswer(t *testing.T) {
 				defer c.Close()
 				for n := 0; ; n++ {
 					id := fmt.Sprintf("%d-%d-%d", round, i, n)
-					got, err := c.Try(site.StartCall(id, "say "+id))
+					got, err := c.Try(site.StartCall(id, "say "+id+strings.Repeat(" a \"word\"\n", i%3*1000)))
 					if err != nil {
 						doubtful[i] = id
 						return
@@ -125,7 +127,7 @@ func TestKillBetweenIntentAndAnswer(t *testing.T) {
 	defer remembering.mu.Unlock()
 	for text, ids := range remembering.runs {
 		if len(ids) != 1 {
-			t.Errorf("%q ran under the ids %v", text, ids)
+			t.Errorf("%.40q… ran under the ids %v", text, ids)
 		}
 	}
 	t.Logf("%d starts, of which %d were interrupted", len(remembering.runs), interrupted)
