@@ -48,6 +48,22 @@ func TestDueCost(t *testing.T) {
 	}
 }
 
+// TestLargeLog: a log too large to be packed leaves no memory of its size behind.
+func TestLargeLog(t *testing.T) {
+	x := NewIndex(Settings{}, 1, nothing)
+	const large = 1 << 20
+	x.Set("large", struct{}{}, Head{Revision: 1, Metadata: make([]byte, large)}, 1, time.Time{})
+	x.Set("other", struct{}{}, Head{Revision: 1}, 1, time.Time{})
+	if l := x.logs.isAwake(0); l == nil || l.name != "large" || l.ready {
+		t.Fatalf("the log is no large one that was to rest: %+v", l)
+	}
+	for name, b := range map[string][]byte{"a log": x.logs.buffer, "a head": x.logs.heads.buffer} {
+		if cap(b) >= large {
+			t.Errorf("the buffer of %s has %d bytes", name, cap(b))
+		}
+	}
+}
+
 // TestLateExpiry: an ended log kept for centuries is not dropped before, pinned or not, and makes room if it must.
 func TestLateExpiry(t *testing.T) {
 	const centuries = 290 * 365 * 24 * time.Hour

@@ -113,7 +113,7 @@ func (s *slots[V]) rest(slot uint32, l *awake[V]) {
 	b = s.heads.pack(b, l.name, &l.head)
 	if s.buffer = b; len(b) > packedMost {
 		s.names.leave(b)
-		s.buffer = nil
+		s.buffer, s.heads.buffer = nil, nil
 		return
 	}
 	p, i := s.page(slot)
