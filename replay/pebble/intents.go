@@ -235,16 +235,21 @@ func (in *intents) all(yield func(*slot) bool) {
 	}
 }
 
-// list returns the intents whose names begin with prefix and come after a name, in the order of the names.
-func (in *intents) list(prefix, after string) (entries []replay.Entry) {
+// list returns the first intents whose names begin with prefix and come after a name, so many at most, in the order of
+// the names.
+func (in *intents) list(prefix, after string, most int) (entries []replay.Entry) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	var found []*slot
 	for s := range in.all {
 		if s.log > after && strings.HasPrefix(s.log, prefix) {
-			entries = append(entries, replay.Entry{Log: s.log, Head: s.clone().Head})
+			found = append(found, s)
 		}
 	}
-	slices.SortFunc(entries, func(a, b replay.Entry) int { return cmp.Compare(a.Log, b.Log) })
+	slices.SortFunc(found, func(a, b *slot) int { return cmp.Compare(a.log, b.log) })
+	for _, s := range found[:min(most, len(found))] {
+		entries = append(entries, replay.Entry{Log: s.log, Head: s.clone().Head})
+	}
 	return entries
 }
 

@@ -196,6 +196,32 @@ func TestLargeIntents(t *testing.T) {
 	}
 }
 
+// TestListOfManyIntents lists more intents than a page has, between as many other logs.
+func TestListOfManyIntents(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: largeSize, TotalBytes: largeSize})
+	setBoot(t, disk, "one")
+	s, err := open(disk, "/store", replay.Settings{}, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for i := range 3 * listPage {
+		log := fmt.Sprintf("%04d", i)
+		want = append(want, log)
+		appendAll(t, s, []replay.Append{intent(log)})
+		if i/100%2 == 1 {
+			appendAll(t, s, []replay.Append{{Log: log, Records: texts("one")}})
+		}
+	}
+	if d := cmp.Diff(want, names(t, s)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestIntentsTorn damages slots. Their contents are not taken for intents.
 func TestIntentsTorn(t *testing.T) {
 	disk := crashableDisk()

@@ -41,8 +41,8 @@ func (s *Store) listPage(ctx context.Context, prefix, after string, page []repla
 	}
 	defer s.exit(&err)
 	lower, upper := headBounds(prefix, after)
-	pending := s.intents.list(prefix, after) // an intent becoming a log from here on is in the database
-	state := s.committed().NewSnapshot()     // a head and the entries that follow it
+	pending := s.intents.list(prefix, after, listPage) // an intent becoming a log from here on is in the database
+	state := s.committed().NewSnapshot()               // a head and the entries that follow it
 	defer func() { err = errors.Join(err, state.Close()) }()
 	it, err := state.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
