@@ -8,12 +8,14 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/aip-gateway/aip-gateway/internal/bubble"
 	"github.com/aip-gateway/aip-gateway/replay"
 )
 
@@ -121,6 +123,10 @@ func TestBacklog(t *testing.T) {
 // TestBacklogOfOthers has calls for one log leave the batches of another one in place. So does the next command of a
 // resting task.
 func TestBacklogOfOthers(t *testing.T) {
+	bubble.Test(t, backlogOfOthers)
+}
+
+func backlogOfOthers(t *testing.T) {
 	s := openAt(t, t.TempDir(), replay.Settings{})
 	apart := func(log string) string { // a name with another bit than all logs in the backlog
 		for {
@@ -138,6 +144,7 @@ func TestBacklogOfOthers(t *testing.T) {
 		{Log: ended, Records: texts("one"), Durable: true},
 		{Log: ended, Expect: 1, Records: texts("two"), Durable: true, End: true},
 	})
+	synctest.Wait() // for the sweeper to have looked at what has ended
 	s.drainBacklog()
 	appendAll(t, s.Store, []replay.Append{
 		{Log: "a", Records: texts("waits")},
@@ -179,14 +186,12 @@ func TestBacklogOfOthers(t *testing.T) {
 			return 0, s.Append(t.Context(), replay.Append{Log: large, Records: [][]byte{make([]byte, 2*smallBatch)}})
 		}, 0, 0},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got, err := c.call(); got != c.want || err != nil {
-				t.Errorf("%d, %v, want %d", got, err, c.want)
-			}
-			if waiting += c.adds; s.backlog.waiting.Load() != waiting {
-				t.Errorf("%d batches wait, want %d", s.backlog.waiting.Load(), waiting)
-			}
-		})
+		if got, err := c.call(); got != c.want || err != nil {
+			t.Errorf("%s: %d, %v, want %d", c.name, got, err, c.want)
+		}
+		if waiting += c.adds; s.backlog.waiting.Load() != waiting {
+			t.Errorf("%s: %d batches wait, want %d", c.name, s.backlog.waiting.Load(), waiting)
+		}
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
