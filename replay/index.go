@@ -16,8 +16,8 @@ import (
 // log. A lock of the driver's guards it, also for its reads.
 //
 // It is made for many logs that rest: it packs all but the logs set last, names them by numbers (slots), and holds each
-// name and each time once. Its orders have hashes of names and short forms of times. What is the same there is told
-// apart by the logs themselves.
+// name and each time once. Its orders have hashes of names and short forms of times. Where two of these are the same,
+// the Index compares the names and times of the logs.
 type Index[V any] struct {
 	settings Settings
 	awake    int // see NewIndex
