@@ -40,6 +40,15 @@ func crashableDisk() *vfs.MemFS {
 	return system
 }
 
+// diskOf returns a crashable disk of a size, in bytes, on a machine that was started once.
+func diskOf(t *testing.T, size uint64) *vfs.MemFS {
+	t.Helper()
+	disk := vfs.NewCrashableMem()
+	disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: size, TotalBytes: size})
+	setBoot(t, disk, "one")
+	return disk
+}
+
 // crash returns a disk of the same size as left by a crash. Without its size, a store has the sizes for a large disk:
 // with each opening it makes, reads and copies a file of intents of 10 MiB.
 func crash(system *vfs.MemFS, left vfs.CrashCloneCfg) *vfs.MemFS {

@@ -86,20 +86,11 @@ func beginLogs(t *testing.T, s *Store, round uint64) {
 	group.Wait()
 }
 
-// largeDisk returns a disk in memory with room for all data of a test.
-func largeDisk(t *testing.T) *vfs.MemFS {
-	t.Helper()
-	disk := vfs.NewCrashableMem()
-	disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 256 << 20, TotalBytes: 256 << 20})
-	setBoot(t, disk, "one")
-	return disk
-}
-
 // TestNamesOfAll begins logs while the filter is made, over several pages, in a store that is closed, has its process
 // die, its disk fail, and its filter replaced. The filter has all logs, and few others.
 func TestNamesOfAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		disk := largeDisk(t)
+		disk := diskOf(t, 256<<20)
 		for round, end := range []string{"close", "die", "fail", "replace", "close"} {
 			s, err := open(disk, "/store", replay.Settings{Sync: replay.SyncNever}, quiet)
 			if err != nil {
@@ -152,7 +143,7 @@ func TestNamesOfAll(t *testing.T) {
 // TestTooManyNames leaves a store without a filter if it has more logs than a filter is good for.
 func TestTooManyNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		disk := largeDisk(t)
+		disk := diskOf(t, 256<<20)
 		s, err := open(disk, "/store", replay.Settings{Sync: replay.SyncNever}, quiet)
 		if err != nil {
 			t.Fatal(err)
