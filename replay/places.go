@@ -90,18 +90,25 @@ func (x *Index[V]) nameOf(b []byte, slot uint32) []byte {
 	return x.logs.name(b, slot)
 }
 
-// compareListed is the order of Index.listed.
-func (x *Index[V]) compareListed(a, b place) int {
-	if c := cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(b.stamp, a.stamp)); c != 0 || a.slot == b.slot {
+// comparePlaces compares places by their keys, then by their times, with direction -1 the latest first, and then by
+// the names of their logs. timeOf returns the time of a place.
+func (x *Index[V]) comparePlaces(a, b place, direction int, timeOf func(place) time.Time) int {
+	if c := cmp.Or(cmp.Compare(a.key, b.key), direction*cmp.Compare(a.stamp, b.stamp)); c != 0 || a.slot == b.slot {
 		return c
 	}
 	if !exact(a.stamp) {
-		if c := x.listedAt(b).Compare(x.listedAt(a)); c != 0 {
+		if c := direction * timeOf(a).Compare(timeOf(b)); c != 0 {
 			return c
 		}
 	}
 	return x.compareNames(a.slot, b.slot)
 }
+
+// compareListed is the order of Index.listed.
+func (x *Index[V]) compareListed(a, b place) int { return x.comparePlaces(a, b, -1, x.listedAt) }
+
+// compareDue is the order of Index.due.
+func (x *Index[V]) compareDue(a, b place) int { return x.comparePlaces(a, b, 1, x.dueAt) }
 
 // listedAt returns the time of a place in a list.
 func (x *Index[V]) listedAt(p place) time.Time {
@@ -118,19 +125,6 @@ func (x *Index[V]) listedAt(p place) time.Time {
 		}
 	}
 	return time.Time{}
-}
-
-// compareDue is the order of Index.due.
-func (x *Index[V]) compareDue(a, b place) int {
-	if c := cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.stamp, b.stamp)); c != 0 || a.slot == b.slot {
-		return c
-	}
-	if !exact(a.stamp) {
-		if c := x.dueAt(a).Compare(x.dueAt(b)); c != 0 {
-			return c
-		}
-	}
-	return x.compareNames(a.slot, b.slot)
 }
 
 // dueAt returns the time of a place among what is due.

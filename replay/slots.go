@@ -127,12 +127,10 @@ func (s *slots[V]) get(slot uint32) awake[V] {
 		return *l
 	}
 	var l awake[V]
-	p := s.packed(slot)
-	s.buffer = s.names.read(s.buffer[:0], &p)
+	var head Numbers
+	s.buffer, l.value, l.size, head = s.parts(s.buffer[:0], slot)
 	l.name = string(s.buffer)
-	l.value = s.packing.Parse(&p)
-	l.size = int64(p.Next())
-	l.head = s.heads.unpack(l.name, p.Rest)
+	l.head = s.heads.unpack(l.name, head.Rest)
 	return l
 }
 
@@ -141,9 +139,9 @@ func (s *slots[V]) value(slot uint32) V {
 	if l := s.isAwake(slot); l != nil {
 		return l.value
 	}
-	p := s.packed(slot)
-	s.buffer = s.names.read(s.buffer[:0], &p)
-	return s.packing.Parse(&p)
+	var v V
+	s.buffer, v, _, _ = s.parts(s.buffer[:0], slot)
+	return v
 }
 
 // lists returns the lists of a log.
@@ -159,11 +157,8 @@ func (s *slots[V]) due(b []byte, slot uint32) (name []byte, at time.Time) {
 	if l := s.isAwake(slot); l != nil {
 		return append(b, l.name...), l.head.DueAt
 	}
-	p := s.packed(slot)
-	name = s.names.read(b, &p)
-	s.packing.Parse(&p)
-	p.Next()
-	at, _, _ = s.heads.times(p)
+	name, _, _, head := s.parts(b, slot)
+	at, _, _ = s.heads.times(head)
 	return name, at
 }
 
@@ -173,11 +168,9 @@ func (s *slots[V]) listedAt(slot uint32) (t time.Time, alone bool) {
 	if s.isAwake(slot) != nil {
 		return t, false
 	}
-	p := s.packed(slot)
-	s.buffer = s.names.read(s.buffer[:0], &p)
-	s.packing.Parse(&p)
-	p.Next()
-	_, listed, n := s.heads.times(p)
+	var head Numbers
+	s.buffer, _, _, head = s.parts(s.buffer[:0], slot)
+	_, listed, n := s.heads.times(head)
 	return listed, n == 1
 }
 
@@ -188,6 +181,15 @@ func (s *slots[V]) name(b []byte, slot uint32) []byte {
 	}
 	p := s.packed(slot)
 	return s.names.read(b, &p)
+}
+
+// parts returns what rest has packed: the name of a log, appended to b, the driver's part, the size, and the head.
+func (s *slots[V]) parts(b []byte, slot uint32) (name []byte, v V, size int64, head Numbers) {
+	head = s.packed(slot)
+	name = s.names.read(b, &head)
+	v = s.packing.Parse(&head)
+	size = int64(head.Next())
+	return name, v, size, head
 }
 
 // packed returns a log that rests.
