@@ -249,7 +249,7 @@ func (s *scanner) str(i int) (end int, has escapes) {
 				return i, 0
 			}
 			if has |= escapeKinds[s.body[at+1]]; s.body[at+1] == 'u' {
-				has |= escaped | unusual
+				has |= anyEscape | unusualEscape
 			}
 		case c < 0x20:
 			return s.stop(i, "a control character in a string must be escaped"), 0

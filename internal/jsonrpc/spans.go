@@ -61,13 +61,13 @@ func (s *spans) at(offset int) (end int, has escapes) {
 	return (*s)[1] / 4, escapes((*s)[1] % 4)
 }
 
-// Usual reports whether v is a large string of a checked body without escapes but those of a quote, a backslash, \n, \r
-// and \t. It may report false for such a one.
+// Usual reports whether v is a large string of a checked body, and has no escape but \", \\, \n, \r and \t. It may
+// report false for such a string: only so many have spans.
 func Usual(v gjson.Result) bool {
 	if v.Type != gjson.String || len(v.Raw) < large {
 		return false
 	}
 	s := behind(&v, v.Index-1)
 	end, has := s.at(v.Index)
-	return end == v.Index+len(v.Raw) && has&unusual == 0
+	return end == v.Index+len(v.Raw) && has&unusualEscape == 0
 }

@@ -19,13 +19,15 @@ func odd(word uint64) uint64 {
 type escapes uint8
 
 const (
-	escaped escapes = 1 << iota // some
-	unusual                     // others than of a quote, a backslash, a newline, a carriage return or a tab, as \n is
+	anyEscape     escapes = 1 << iota
+	unusualEscape         // any but \", \\, \n, \r and \t
 )
 
 // escapeKinds has the kind of each escape of two bytes, by the second of them.
-var escapeKinds = [256]escapes{'"': escaped, '\\': escaped, 'n': escaped, 'r': escaped, 't': escaped,
-	'/': escaped | unusual, 'b': escaped | unusual, 'f': escaped | unusual}
+var escapeKinds = [256]escapes{
+	'"': anyEscape, '\\': anyEscape, 'n': anyEscape, 'r': anyEscape, 't': anyEscape,
+	'/': anyEscape | unusualEscape, 'b': anyEscape | unusualEscape, 'f': anyEscape | unusualEscape,
+}
 
 // shortEscapes has the character of each escape of two bytes, by the second of them.
 var shortEscapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}

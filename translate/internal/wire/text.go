@@ -25,7 +25,8 @@ func OwnText(it *task.DataItem, v gjson.Result) {
 		it.Text = Owned(v, v.Str)
 		return
 	}
-	ReadText(it, v)
+	it.Text = v.Str
+	it.Spell(v.Raw)
 	it.OwnText()
 }
 
