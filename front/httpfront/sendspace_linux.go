@@ -13,7 +13,11 @@ import (
 func sendSpace(socket syscall.RawConn) (space int) {
 	_ = socket.Control(func(fd uintptr) {
 		poll := [...]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
-		if n, err := unix.Poll(poll[:], 0); n != 1 || err != nil || poll[0].Revents != unix.POLLOUT {
+		n, err := unix.Poll(poll[:], 0)
+		for err == unix.EINTR { // a signal of Go's runtime
+			n, err = unix.Poll(poll[:], 0)
+		}
+		if n != 1 || err != nil || poll[0].Revents != unix.POLLOUT {
 			return
 		}
 		if size, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF); err == nil {

@@ -31,6 +31,9 @@ func (s *socket) init(conn net.Conn) {
 func (s *socket) pollOnce(fd uintptr) {
 	s.fds[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
 	s.n, s.err = unix.Poll(s.fds[:], 0)
+	for s.err == unix.EINTR { // a signal of Go's runtime
+		s.n, s.err = unix.Poll(s.fds[:], 0)
+	}
 }
 
 // known reports whether the system can be asked.
