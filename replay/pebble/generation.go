@@ -134,6 +134,34 @@ func (g *generation) checkValues(s *Store) error {
 	return nil
 }
 
+// tables returns the names of the files with the tables of the database, and with their large values. The iterator
+// holds the version it was opened on: a flush or a compaction clears one that nothing holds, even while it is read.
+func (g *generation) tables() (map[string]bool, error) {
+	for {
+		version := g.db.DebugCurrentVersion()
+		it, err := g.db.NewIter(nil)
+		if err != nil {
+			return nil, err
+		}
+		if version != g.db.DebugCurrentVersion() { // the iterator may hold either
+			if err := it.Close(); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		names := make(map[string]bool)
+		for _, level := range version.Levels {
+			for table := range level.All() {
+				names[table.TableBacking.DiskFileNum.String()+".sst"] = true
+			}
+		}
+		for values := range version.BlobFiles.All() {
+			names[values.Physical.FileNum.String()+".blob"] = true
+		}
+		return names, it.Close()
+	}
+}
+
 // close releases the database, no longer in use.
 func (g *generation) close() error {
 	if g.db == nil {

@@ -261,24 +261,6 @@ func (s *Store) openReadable() (*generation, error) {
 	return g, nil
 }
 
-// tables returns the names of the files with the tables of the database, and with their large values.
-func (g *generation) tables() (map[string]bool, error) {
-	levels, err := g.db.SSTables()
-	if err != nil {
-		return nil, err
-	}
-	names := make(map[string]bool)
-	for _, tables := range levels {
-		for _, table := range tables {
-			names[table.BackingSSTNum.String()+".sst"] = true
-		}
-	}
-	for values := range g.db.DebugCurrentVersion().BlobFiles.All() {
-		names[values.Physical.FileNum.String()+".blob"] = true
-	}
-	return names, nil
-}
-
 // put puts a generation in the place of the current one, and closes the old one.
 func (s *Store) put(g *generation) {
 	s.gate.Lock()
