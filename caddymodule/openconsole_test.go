@@ -217,6 +217,8 @@ type withinUnknown struct {
 	Next json.RawMessage `json:"next" caddy:"namespace=http.handlers inline_key=handler"`
 }
 
+func init() { caddy.RegisterModule(withinUnknown{}) }
+
 func (withinUnknown) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.test_within", New: func() caddy.Module { return new(withinUnknown) }}
 }
@@ -232,7 +234,6 @@ func (withinUnknown) ServeHTTP(http.ResponseWriter, *http.Request, caddyhttp.Han
 
 // TestConsoleWithinUnknown: a console in a handler that is not known is refused, unless it is public.
 func TestConsoleWithinUnknown(t *testing.T) {
-	caddy.RegisterModule(withinUnknown{})
 	for _, public := range []bool{false, true} {
 		var c caddy.Config
 		if err := json.Unmarshal(fmt.Appendf(nil, `{"admin": {"disabled": true}, "apps": {"aip": {"store": {"driver":
