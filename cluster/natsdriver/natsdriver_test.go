@@ -17,6 +17,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
 
 	"github.com/aip-gateway/aip-gateway/cluster"
 	"github.com/aip-gateway/aip-gateway/cluster/clustertest"
@@ -298,7 +299,8 @@ func TestMadeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	nc := connect(t, servers.URL())
-	registry, err := natsdriver.NewRegistry(nc, "again", 3)
+	name := "again-" + nuid.Next() // the servers may have run this test before
+	registry, err := natsdriver.NewRegistry(nc, name, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +323,7 @@ func TestMadeAgain(t *testing.T) {
 	before := all()
 	js, err := jetstream.New(nc)
 	if err == nil {
-		err = js.DeleteStream(t.Context(), "again-nodes")
+		err = js.DeleteStream(t.Context(), name+"-nodes")
 	}
 	if err != nil {
 		t.Fatal(err)
