@@ -16,14 +16,15 @@
 //
 // # Appends
 //
-// The appends of a moment are one atomic batch, or one message, with one round trip and one sync. While it is under way
-// others gather for the next one; a batch has one append of each log, so each is checked against the state of its log.
-// After a lost acknowledgement it is sent again, with the same expectation, so it is written once; and whether it was
-// written is read back at the sequences that it must have. The store answers the writers when it knows the outcome, but
-// for one case: after Config.GiveUp they get ErrUnavailable. It says, as replay.ErrUnavailable always does, that the
-// append may turn out to be written. Then the store takes no other appends until it knows the outcome. A caller waiting
-// for an append, under the lock of a task, may have to read next. So an unanswered read is given up after as long at
-// most, soon if the store takes no appends, and at once after another one was.
+// The appends of a moment are one atomic batch, or one message, with one round trip and one sync. While it is under
+// way others gather for the next one; a batch has one append of each log, so each is checked against the state of its
+// log. At most half of the shards of a process have a batch under way at once (underway). After a lost acknowledgement
+// it is sent again, with the same expectation, so it is written once; and whether it was written is read back at the
+// sequences that it must have. The store answers the writers when it knows the outcome, but for one case: after
+// Config.GiveUp they get ErrUnavailable. It says, as replay.ErrUnavailable always does, that the append may turn out
+// to be written. Then the store takes no other appends until it knows the outcome. A caller waiting for an append,
+// under the lock of a task, may have to read next. So an unanswered read is given up after as long at most, soon if
+// the store takes no appends, and at once after another one was.
 //
 // An append is one message with the head of its log, as long as the last records fit into it (inlineBytes). With more,
 // all of those become a message of their own, right before the head without them, which makes it visible. So a short

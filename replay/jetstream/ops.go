@@ -50,6 +50,8 @@ func (o *op) answer(err error) bool {
 // run writes the queued ops until the store is closed or fenced.
 func (s *Store) run() {
 	defer s.work.Done()
+	s.st.underway.add(1)
+	defer s.st.underway.add(-1)
 	for {
 		select {
 		case <-s.kick:
@@ -79,6 +81,17 @@ func (s *Store) run() {
 
 // next writes one batch, and reports whether there was anything to write.
 func (s *Store) next() bool {
+	s.mu.Lock()
+	queued := len(s.queue)
+	s.mu.Unlock()
+	if queued == 0 {
+		return false
+	}
+	end, err := s.st.underway.begin(s.ctx)
+	if err != nil {
+		return false
+	}
+	defer end()
 	ops := s.take()
 	if len(ops) == 0 {
 		return false
@@ -97,7 +110,7 @@ func (s *Store) next() bool {
 	s.mu.Unlock()
 	late := time.AfterFunc(s.st.config.GiveUp, s.suspend)
 	defer late.Stop()
-	end, err := s.commit(s.ctx, values)
+	last, err := s.commit(s.ctx, values)
 	if err != nil {
 		s.failed(ops, err)
 		return true
@@ -106,7 +119,7 @@ func (s *Store) next() bool {
 	s.mu.Lock()
 	s.pending = nil
 	for _, o := range ops {
-		s.apply(o, end-uint64(messages-o.at))
+		s.apply(o, last-uint64(messages-o.at))
 	}
 	s.mu.Unlock()
 	s.available()

@@ -82,7 +82,8 @@ type Streams struct {
 	plain  atomic.Bool // see Plain
 	rests  *rests
 	// filling has a value while a standby reads old heads.
-	filling chan struct{}
+	filling  chan struct{}
+	underway underway
 	counters
 }
 
