@@ -212,7 +212,7 @@ func TestRestart(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if got, err := leader.Try(site.StartCall("untold", "slow 2")); err == nil {
+		if got, err := leader.Try(site.StartCall("untold", "slow 4")); err == nil {
 			t.Errorf("the start was answered %+v by a gateway that is dead", site.AnswerOf(got))
 		}
 	}()
