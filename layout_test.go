@@ -74,7 +74,7 @@ var outside = map[string][]string{
 	"github.com/cockroachdb/": {"replay/pebble", "replay/pebble/disk", "replay/pebble/wal",
 		"replay/pebble/wal/segment"},
 	"github.com/hashicorp/golang-lru/": {"trust/authn", "upstream/assignee", "upstream/callback", "partner", "notify",
-		"notify/schedule", "upstream/auntransport", "upstream", "trust/policy/decide", "replay/jetstream"},
+		"notify/schedule", "upstream/auntransport", "trust/policy/decide", "replay/jetstream"},
 	"github.com/coder/websocket": {"aun", "aun/auntest", "front/aunfront", "internal/aunpeer",
 		"internal/browser"},
 	"github.com/go-jose/go-jose/": {"aun", "trust/token", "trust/token/tokentest", "upstream/callerinfo"},

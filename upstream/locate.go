@@ -6,10 +6,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"sync"
 	"time"
-
-	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/aip-gateway/aip-gateway/task"
 	"github.com/aip-gateway/aip-gateway/task/agent"
@@ -21,43 +18,6 @@ const (
 	maxListed  = 10  // pages
 	maxCompare = 200 // tasks
 )
-
-// taken are names in this process's turns: of tasks, none of which must be found for another turn or given to another
-// task, or of sessions. The oldest are forgotten. The zero value is ready for use. Its methods may be called by any
-// number of goroutines at once.
-type taken struct {
-	once  sync.Once
-	names *lru.Cache[string, holder]
-}
-
-// holder is the holder of a name.
-type holder struct {
-	leader string
-	given  bool // by the gateway, to one task
-}
-
-// maxTaken is the number of names kept.
-const maxTaken = 1 << 16
-
-// claim takes a name, and reports whether no turn had it.
-func (t *taken) claim(name string, by holder) bool {
-	_, had := t.take(name, by)
-	return !had
-}
-
-// take takes a free name, or returns its holder.
-func (t *taken) take(name string, by holder) (of holder, had bool) {
-	of, had, _ = t.all().PeekOrAdd(name, by)
-	return of, had
-}
-
-// has reports whether a turn has a name.
-func (t *taken) has(name string) bool { return t.all().Contains(name) }
-
-func (t *taken) all() *lru.Cache[string, holder] {
-	t.once.Do(func() { t.names, _ = lru.New[string, holder](maxTaken) }) // the size is positive
-	return t.names
-}
 
 // canLocate reports whether the task of the turn, named by the agent, can be found.
 func (r *run) canLocate() bool {
@@ -136,7 +96,7 @@ func (r *run) locateOnce() (*agent.Ref, error) {
 			}
 			if carries, err := r.carries(ref); err != nil {
 				return nil, err
-			} else if carries && r.taken.claim(ref.Task, holder{leader: r.turn.Leader}) {
+			} else if carries && r.taken.claim(ref.Task, holderOf(r.turn.Leader, false)) {
 				return &ref, nil
 			}
 		}

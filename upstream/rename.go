@@ -21,7 +21,7 @@ func (r *run) hold() {
 		r.given.take(r.turn.Ref.Session, holder{})
 	}
 	if r.facets.Renamer != nil {
-		r.taken.take(r.turn.Ref.Task, holder{r.turn.Leader, r.starts() && !r.turn.Named})
+		r.taken.take(r.turn.Ref.Task, holderOf(r.turn.Leader, r.starts() && !r.turn.Named))
 	}
 }
 
@@ -32,11 +32,12 @@ func (r *run) renamed(rep *agent.Report) error {
 	if rep.Ref == nil || r.facets.Renamer == nil || rep.Ref.Task == r.turn.Ref.Task {
 		return nil
 	}
-	switch of, had := r.taken.take(rep.Ref.Task, holder{leader: r.turn.Leader}); {
+	by := holderOf(r.turn.Leader, false)
+	switch of, had := r.taken.take(rep.Ref.Task, by); {
 	case had && of.given:
 		return r.paired(task.Errorf(task.InvalidAgentResponse,
 			"the agent's answer has the name of another task").WithCause(translate.ErrOtherAnswer))
-	case had && of.leader != r.turn.Leader:
+	case had && of.leader != by.leader:
 		rep.Ref, rep.OwnSession = nil, false
 		r.logger().LogAttrs(r.ctx, slog.LevelWarn, "the agent gives tasks of several Leaders the same name; only the "+
 			"first is asked for by it")

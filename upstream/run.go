@@ -238,7 +238,7 @@ func (r *run) name(rep *agent.Report) {
 	if r.naming != nil && rep.Ref != nil {
 		r.naming.set(rep.Ref)
 		if r.canLocate() {
-			r.taken.claim(rep.Ref.Task, holder{leader: r.turn.Leader})
+			r.taken.claim(rep.Ref.Task, holderOf(r.turn.Leader, false))
 		}
 	}
 }

@@ -65,8 +65,9 @@ func (r *run) maySaySession() bool {
 
 // takesSession takes the agent's name for a session, and reports whether no other Leader has it.
 func (r *run) takesSession(name string) bool {
-	of, had := r.sessions.take(name, holder{leader: r.turn.Leader})
-	return !had || of.leader == r.turn.Leader
+	by := holderOf(r.turn.Leader, false)
+	of, had := r.sessions.take(name, by)
+	return !had || of == by
 }
 
 // claimSession leaves the name at this task if the agent has given it to another Leader's session: the two must not
