@@ -18,7 +18,7 @@
 //
 // The appends of a moment are one atomic batch, or one message, with one round trip and one sync. While it is under
 // way others gather for the next one; a batch has one append of each log, so each is checked against the state of its
-// log. At most half of the shards of a process have a batch under way at once (underway). After a lost acknowledgement
+// log. Half of the shards of a process may have a batch under way at once (underway). After a lost acknowledgement
 // it is sent again, with the same expectation, so it is written once; and whether it was written is read back at the
 // sequences that it must have. The store answers the writers when it knows the outcome, but for one case: after
 // Config.GiveUp they get ErrUnavailable. It says, as replay.ErrUnavailable always does, that the append may turn out

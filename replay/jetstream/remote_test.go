@@ -287,8 +287,8 @@ func TestTakenInParts(t *testing.T) {
 		most        float64 // of whole
 	}{
 		{0, appends * each, false, 1},
-		{0, 250, false, 1.1},
-		{0, 7, false, 1.1},
+		{0, 250, false, 1.05},
+		{0, 7, false, 1.05},
 		{0, 250, true, 3},
 		{0, 7, true, 60},
 		{5_555, 100, false, 0.15},

@@ -13,12 +13,13 @@ const (
 	// leastUnderway is the number of batches that may be under way in any case.
 	leastUnderway = 2
 	// longUnderway is the time after which a batch holds up no others: the servers of its stream may have no leader.
-	longUnderway = 250 * time.Millisecond
+	longUnderway = 100 * time.Millisecond
 )
 
 // underway bounds the batches of all shards of this process that are under way at once, to half as many as there are
-// shards. While the appends of a shard wait, more of them gather: a batch costs the servers several times as much as
-// one message more in it. Each shard begins in its turn. The methods may be called by any number of goroutines at once.
+// shards, and to two at least. One that takes long does not count. While the appends of a shard wait, more of them
+// gather: a batch costs the servers several times as much as one message more in it. Each shard begins in its turn. The
+// methods may be called by any number of goroutines at once.
 type underway struct {
 	mu      sync.Mutex
 	shards  int             // written by this process

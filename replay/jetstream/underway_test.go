@@ -4,6 +4,8 @@ package jetstream
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aip-gateway/aip-gateway/internal/bubble"
+	"github.com/aip-gateway/aip-gateway/replay"
 )
 
 // TestUnderway: half of the shards have a batch under way, and two at least; the others begin in their order.
@@ -81,20 +84,29 @@ func TestUnderwayOfMoreShards(t *testing.T) {
 	})
 }
 
-// TestSlowBatch: a batch without an answer holds up others for a moment only, and its end admits none a second time.
+// TestSlowBatch: a batch without an answer holds up others for a moment only, and its end does not count again.
 func TestSlowBatch(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var u underway
+		var ends []func()
 		began := time.Now()
 		for i := range 6 {
 			end, err := u.begin(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer end()
+			ends = append(ends, end)
 			if want := time.Duration(i/2) * longUnderway; time.Since(began) != want {
 				t.Errorf("the batch %d began after %v, want %v", i, time.Since(began), want)
 			}
+		}
+		for i, end := range ends {
+			end()
+			u.mu.Lock()
+			if u.batches != min(2, len(ends)-1-i) {
+				t.Errorf("%d batches are under way after the end of %d", u.batches, i+1)
+			}
+			u.mu.Unlock()
 		}
 	})
 }
@@ -103,35 +115,84 @@ func TestSlowBatch(t *testing.T) {
 func TestBatchGivenUp(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var u underway
-		var ends []func()
-		for range 2 {
-			end, err := u.begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			ends = append(ends, end)
-		}
-		for _, late := range []bool{false, true} { // late: its turn comes as it is given up
-			ctx, giveUp := context.WithCancel(t.Context())
-			go func() {
-				if end, err := u.begin(ctx); err == nil {
-					end()
-				}
-			}()
-			synctest.Wait()
-			giveUp()
-			if late {
-				ends[0]()
-				ends = ends[1:]
-			}
-			synctest.Wait()
-			if late == (u.batches == 2) || len(u.waiting) > 0 {
-				t.Errorf("late %t: %d batches, %d waiting", late, u.batches, len(u.waiting))
-			}
-		}
-		ends[0]()
-		if u.batches != 0 {
-			t.Errorf("%d batches are under way", u.batches)
+		u.batches = leastUnderway
+		ctx, giveUp := context.WithCancel(t.Context())
+		failed := make(chan error)
+		go func() {
+			_, err := u.begin(ctx)
+			failed <- err
+		}()
+		synctest.Wait()
+		giveUp()
+		if err := <-failed; !errors.Is(err, context.Canceled) || len(u.waiting) > 0 || u.batches != leastUnderway {
+			t.Errorf("%v, %d batches, %d waiting", err, u.batches, len(u.waiting))
 		}
 	})
+}
+
+// TestTurnGivenUp: if the turn of a batch has come as it is given up, the next one has it.
+func TestTurnGivenUp(t *testing.T) {
+	var u underway
+	u.batches = leastUnderway - 1
+	ctx, giveUp := context.WithCancel(t.Context())
+	giveUp()
+	given := false
+	for range 1000 { // select takes either
+		end, err := u.begin(ctx)
+		if err == nil {
+			end()
+		}
+		given = given || err != nil
+		if u.batches != leastUnderway-1 || len(u.waiting) > 0 {
+			t.Fatalf("%v, %d batches, %d waiting", err, u.batches, len(u.waiting))
+		}
+	}
+	if !given {
+		t.Error("no turn was given up")
+	}
+}
+
+// TestAppendsWaitForTheirTurn: each store of the process counts, and its batches wait for their turn.
+func TestAppendsWaitForTheirTurn(t *testing.T) {
+	s := streams(t, connect(t, servers.URL()), Config{Shards: 6})
+	u := &s.underway
+	await := func(shards, waiting int) {
+		t.Helper()
+		patiently(t, func(context.Context) error {
+			u.mu.Lock()
+			defer u.mu.Unlock()
+			if u.shards != shards || len(u.waiting) != waiting {
+				return fmt.Errorf("%d shards count and %d wait, want %d and %d", u.shards, len(u.waiting), shards, waiting)
+			}
+			return nil
+		})
+	}
+	var stores []*Store
+	for i := range 6 {
+		stores = append(stores, claim(t, s, i, "a"))
+	}
+	await(6, 0)
+	u.mu.Lock()
+	u.batches += 3 // that are never late
+	u.mu.Unlock()
+	written := make(chan error)
+	go func() { written <- stores[5].Append(t.Context(), replay.Append{Log: "a", Records: [][]byte{{1}}}) }()
+	await(6, 1)
+	for range 3 {
+		u.end()
+	}
+	if err := <-written; err != nil {
+		t.Error(err)
+	}
+	for _, store := range stores[:4] {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	await(2, 0)
+	for _, store := range stores[4:] {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
