@@ -14,8 +14,8 @@ import (
 type taken struct {
 	mu      sync.Mutex
 	holders map[uint64]holder // by name
-	names   []uint64          // in the order in which they were taken, from oldest on, and then from the beginning
-	oldest  int
+	names   []uint64          // a ring, in the order in which turns took them
+	oldest  int               // index in names; the next name replaces it
 }
 
 // holder is the holder of a name.
@@ -27,7 +27,7 @@ type holder struct {
 // maxTaken is the number of names kept.
 const maxTaken = 1 << 16
 
-// hashSeed is another one in each process: nobody can make names or Leaders that have one hash.
+// hashSeed is random and of this process alone, so no agent and no Leader can choose names that collide.
 var hashSeed = maphash.MakeSeed()
 
 // holderOf returns a Leader as the holder of a name.
