@@ -6,6 +6,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/aip-gateway/aip-gateway/internal/readiness"
 )
 
 // sendSpace returns the least free space of a socket's buffer; 0 if it is unknown. A writable socket has a third of its
@@ -13,11 +15,7 @@ import (
 func sendSpace(socket syscall.RawConn) (space int) {
 	_ = socket.Control(func(fd uintptr) {
 		poll := [...]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
-		n, err := unix.Poll(poll[:], 0)
-		for err == unix.EINTR { // a signal of Go's runtime
-			n, err = unix.Poll(poll[:], 0)
-		}
-		if n != 1 || err != nil || poll[0].Revents != unix.POLLOUT {
+		if n, err := readiness.Poll(poll[:]); n != 1 || err != nil || poll[0].Revents != unix.POLLOUT {
 			return
 		}
 		if size, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF); err == nil {

@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/aip-gateway/aip-gateway/internal/readiness"
 )
 
 // socket asks the system about a connection.
@@ -30,10 +32,7 @@ func (s *socket) init(conn net.Conn) {
 
 func (s *socket) pollOnce(fd uintptr) {
 	s.fds[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
-	s.n, s.err = unix.Poll(s.fds[:], 0)
-	for s.err == unix.EINTR { // a signal of Go's runtime
-		s.n, s.err = unix.Poll(s.fds[:], 0)
-	}
+	s.n, s.err = readiness.Poll(s.fds[:])
 }
 
 // known reports whether the system can be asked.
